@@ -305,6 +305,15 @@ def test_a_query_counts_in_each_of_its_groups() -> None:
     assert gap.ci_low < gap.value < gap.ci_high
 
 
+def test_a_gap_with_an_overlapping_group_of_one_has_no_interval() -> None:
+    # a: 0.2, 0.4, 0.6; b: 0.4, 0.6, 1; c: 1, without a warning of numpy
+    groups = group_comparisons(["a", "a|b", "b|a", "b|c"])
+    values = measure([0.2, 0.4, 0.6, 1.0])
+    gap = compute_gap(values, groups, "difference", rng=np.random.default_rng(1))
+    assert gap.value == pytest.approx(0.6)
+    assert math.isnan(gap.ci_low)
+
+
 def test_the_test_of_overlapping_groups_by_hand() -> None:
     # a: 1, 3, 5 (mean 3), b: 5, 9 (mean 7), the 5 is in both; 1 / sqrt(n (n - 1)): 1/√6, 1/√2
     # w: -2/√6, 0, 2/√6 + 2/√2, -2/√2;  Σ w² = 4/6 + (2/√6 + √2)² + 2

@@ -67,6 +67,7 @@ from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import (
     DEFINITIONS,
+    DIFFERENCES,
     average_folds,
     compare_pooled_groups,
     pool_groups,
@@ -236,6 +237,11 @@ class ModelMeasurement:
     compared: FloatArray | None = None
 
     @property
+    def fit_keys(self) -> dict[str, Any]:
+        """Dataset, model, seed and fold."""
+        return {name: vars(self)[name] for name in FIT_COLUMNS}
+
+    @property
     def metric_keys(self) -> dict[str, Any]:
         """Metric, k, group and target."""
         group, target = self.measurement.group, self.measurement.target
@@ -254,31 +260,33 @@ class ModelMeasurement:
 
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
-        fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
         values = {name: vars(self.measurement)[name] for name in VALUE_COLUMNS}
-        return {**fit_keys, **self.metric_keys, **values}
+        return {**self.fit_keys, **self.metric_keys, **values}
 
 
 def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     """Return the dataset, model, seed and fold of a model plan."""
     keys = model_plan.data_context.keys
-    values = keys.dataset, model_plan.model.label, keys.seed, keys.fold
+    values = keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
 def _make_measurement(
-    fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
+    fit_keys: Mapping[str, Any], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
-    """Return a value of a model, whose interval is within the range of the metric."""
-    gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
-    text, plugin = gap.values if gap else "", metric.plugin
-    if not text and isinstance(plugin, HasBounds):
+    """Return a value of a model, whose interval is within the range of the metric or the gap."""
+    plugin = metric.plugin
+    if isinstance(plugin, HasBounds):
         bounds = plugin.find_bounds(value)
     else:
-        bounds = measures.read_bounds(text or read_section(type(plugin), "Range"))
-    return ModelMeasurement(
-        *fit_keys, metric, measures.limit_interval(value, bounds), bounds=bounds
-    )
+        bounds = measures.read_bounds(read_section(type(plugin), "Range"))
+    kind = metric.grouping.gap if metric.grouping and not value.group else ""
+    if kind in DEFINITIONS:
+        width = (bounds[1] - bounds[0]) / (math.sqrt(2.0) if kind == "std" else 1.0)
+        low, high = measures.read_bounds(DEFINITIONS[kind].values)
+        bounds = (low, width if kind in DIFFERENCES else high)
+    limited = measures.limit_interval(value, bounds)
+    return ModelMeasurement(**fit_keys, metric=metric, measurement=limited, bounds=bounds)
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
@@ -290,13 +298,13 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
     """
     measurements = []
     for model_plan in plan.model_plans:
-        keys = model_plan.data_context.keys
-        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        fit_keys = make_fit_keys(model_plan)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
             measurements += [_make_measurement(fit_keys, metric, value) for value in values]
+        none = Measurement(math.nan, n=0, undefined=1)
         measurements += [
-            ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
+            ModelMeasurement(**fit_keys, metric=metric, measurement=none, missing=missing)
             for metric, model, missing in plan.undefined
             if model.label == model_plan.model.label
         ]
@@ -531,9 +539,9 @@ def collect_groups(
     seed and fold there are no contrasts: ``measured`` has them.
     """
     rows = [row for row in measured if _get_gap(row.metric) == "groups"]
-    listed = {_identify(row.metric) for row in rows}
+    listed = {identify_groups(row.metric) for row in rows}
     gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) == "difference"]
-    alone = [spec for spec in gaps if _identify(spec) not in listed]
+    alone = [spec for spec in gaps if identify_groups(spec) not in listed]
     rows += [row for spec in alone for row in _measure_groups(spec, plan.model_plans, executor)]
     varying = _list_varying(measured)
     if not varying:
@@ -585,15 +593,15 @@ def _pool_gaps(
             gap = GroupMeasurements(spec.name, grouping, spec.plugin.direction)
             seed = derive_seed(0, "bootstrap", folds[0].dataset)
             value = gap.pool([fold.measurement for fold in folds], seed)
-            row = replace(folds[0], **varying)
-            yield replace(row, measurement=limit_interval(value, row.bounds))
+            fit_keys = {**{name: vars(folds[0])[name] for name in FIT_COLUMNS}, **varying}
+            yield _make_measurement(fit_keys, spec, value)
 
 
 def _get_gap(metric: PluginSpec) -> str:
     return metric.grouping.gap if metric.grouping else ""
 
 
-def _identify(metric: PluginSpec) -> tuple[Any, ...]:
+def identify_groups(metric: PluginSpec) -> tuple[Any, ...]:
     """Return what metrics of the same groups share."""
     grouping = metric.grouping
     by = (grouping.by, grouping.min_group) if grouping else ()
@@ -605,8 +613,7 @@ def _measure_groups(
 ) -> Iterator[ModelMeasurement]:
     """Yield the groups of a gap, from the stored values of the queries."""
     for model_plan in model_plans:
-        keys = model_plan.data_context.keys
-        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        fit_keys = make_fit_keys(model_plan)
         for spec, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             if spec != metric or spec.grouping is None or not executor.has_succeeded(stage):
                 continue
@@ -654,9 +661,22 @@ def _compare(
     return compare_pooled_groups(groups, min_group=least, reference=reference, named=named)
 
 
-def encode_constant(value: str, length: int) -> Any:
-    """Return a column that repeats one text, as an Arrow dictionary array."""
-    return encode_column(np.zeros(length, dtype=np.int32), np.array([value], dtype=object))
+_NUMBERS = frozenset({"seed", "fold", "k"})
+"""The keys of a row that are numbers; the others are texts."""
+
+
+def repeat_keys(keys: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """Return columns of ``n`` rows that repeat keys: numbers, and texts as Arrow dictionaries."""
+    columns: dict[str, Any] = {}
+    for name, value in keys.items():
+        if name in _NUMBERS:
+            is_cutoff = name == "k"  # which may be missing
+            number = math.nan if value is None else value
+            columns[name] = np.full(n, number, dtype=np.float64 if is_cutoff else None)
+        else:
+            codes = np.zeros(n, dtype=np.int32)
+            columns[name] = encode_column(codes, np.array([value], dtype=object))
+    return columns
 
 
 def encode_column(codes: AnyArray, texts: Ids) -> Any:
@@ -803,7 +823,7 @@ def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> Non
     """Write each direction once, and the table of them; nothing without directions."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for value in measured:
-        keys = {name: vars(value)[name] for name in FIT_COLUMNS} | {"metric": value.metric.label}
+        keys = value.fit_keys | {"metric": value.metric.label}
         for name, axis in value.measurement.axes.items():
             row = keys | {"direction": name}
             if tuple(row.values()) in rows or np.isnan(axis).any():
@@ -820,7 +840,7 @@ def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
     counts = value.measurement.counts
     if counts is None:
         return []
-    keys = {name: vars(value)[name] for name in FIT_COLUMNS} | value.metric_keys
+    keys = value.fit_keys | value.metric_keys
     numbered = [f"count_{number}" for number in range(1, counts.size + 1)]
     names = getattr(value.metric.plugin, "count_names", numbered)
     rows = zip(names, counts.ravel().tolist(), strict=True)
@@ -834,10 +854,11 @@ def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict
         if units is None or units.errors is not None:  # of which no mean has the interval alone
             continue
         n = units.values.size
-        ids = {"unit": encode_constant(units.unit, n)}
-        ids["unit_id"] = encode_column(np.arange(n), units.ids)
-        yield {**_repeat_fit_keys(row, n), **ids, **_repeat_metric_keys(row, n)} | {
-            "value": units.values
+        yield {
+            **repeat_keys(row.fit_keys | {"unit": units.unit}, n),
+            "unit_id": encode_column(np.arange(n), units.ids),
+            **repeat_keys(row.metric_keys, n),
+            "value": units.values,
         }
 
 
@@ -860,31 +881,12 @@ def build_replicate_tables(
         if replicates is None or units is not None or row.measurement.target or row.is_pooled:
             continue
         n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
-        yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
-            "queries": encode_constant(digest, n),
+        yield {
+            **repeat_keys(row.fit_keys | row.metric_keys | {"queries": digest}, n),
             "df": np.full(n, row.measurement.df, dtype=np.float64),
             "log_scale": np.full(n, row.measurement.log_scale),
             "value": replicates,
         }
-
-
-def _repeat_fit_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    return {
-        "dataset": encode_constant(row.dataset, n),
-        "model": encode_constant(row.model, n),
-        "seed": np.full(n, row.seed),
-        "fold": np.full(n, row.fold),
-    }
-
-
-def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    keys = row.metric_keys
-    return {
-        "metric": encode_constant(keys["metric"], n),
-        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
-        "group": encode_constant(keys["group"], n),
-        "target": encode_constant(keys["target"], n),
-    }
 
 
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:

@@ -36,6 +36,9 @@ _MEANS = "m_g is the mean over the queries of g of"
 _VALUES = "x is, for each query,"
 _ATKINSON = "e_g = (mean of √x over g)²"
 
+DIFFERENCES = frozenset({"difference", "std", "ugf", "mad"})
+"""The gaps that are at most as wide as the range of the metric; ``std`` divided by √2."""
+
 
 class _GapDefinition(NamedTuple):
     """The words for a gap, its formula, what the formula is of, and its range."""
@@ -688,7 +691,8 @@ def _measure_covariance(members: Members) -> FloatArray:
     covariance = np.diag(variance / n)
     if members.overlap:
         deviations = np.nan_to_num(members.tabulate() - members.moments.mean[:, None])
-        weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
+        with np.errstate(invalid="ignore"):  # a group of one has no variance
+            weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
         covariance = np.diag(np.where(_mark_constant(members.moments), variance / n, 0.0))
         covariance += weights @ weights.T
     return covariance
