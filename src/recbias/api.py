@@ -377,7 +377,7 @@ def _write_files(
         significance, failed_tests = compare_models(measured, tests, seed, groups)
         failures.extend(failed_tests)
         failed = tables.list_failed_values(run_plan, execution)
-        checks = judge_checks(experiment, measured, failed)
+        checks = judge_checks(experiment, measured, failed, groups)
         write_tradeoffs(folder, experiment.models, experiment.metrics, measured)
         run_folder.write_tables(
             *(folder, run_plan, execution),

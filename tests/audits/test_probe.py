@@ -13,8 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias import monitor, probe
-from recbias.core.errors import MissingEvidence, MissingReplies, RequestRefused, UserError
+from recbias import monitor, probe, run
+from recbias.core.errors import (
+    MalformedLine,
+    MissingEvidence,
+    MissingReplies,
+    NothingLeft,
+    RequestRefused,
+    UserError,
+)
 from recbias.statistics.confidence_sequences import (
     Betting,
     NormalMixture,
@@ -92,6 +99,35 @@ def test_faults_are_retried_and_an_endpoint_without_items_is_an_error(tmp_path: 
         probe(make_spec(shop.url), out=tmp_path / "c")
 
 
+@pytest.mark.parametrize(
+    ("path", "message", "remedy"),
+    [
+        ("price.amont", "no item of 20 answers has price.amont", "did you mean price.amount?"),
+        ("sku", "sku is a number in no item of 20 answers: i", "give the path of a number"),
+    ],
+)
+def test_a_field_that_no_item_has_stops_the_audit(
+    tmp_path: Path, path: str, message: str, remedy: str
+) -> None:
+    with open_shop(Shop()) as shop, pytest.raises(MissingEvidence, match=message) as caught:
+        probe(make_spec(shop.url), overrides=[f"endpoint.fields.price={path}"], out=tmp_path)
+    assert caught.value.where == "endpoint.fields.price"
+    assert str(caught.value.remedy).startswith(remedy)
+    assert len(shop.asked) < 40
+
+
+def test_what_was_not_measured_is_not_said_to_have_no_effect(tmp_path: Path) -> None:
+    with open_shop(Shop(empty="retired")) as shop:
+        result = probe(make_spec(shop.url), out=tmp_path)
+    assert result.verdict == (
+        "not decided after 60 of 400 requests: not measured: overlap and price for 'retired'."
+    )
+    assert "20 of 60 answers have no items: 20 for retired." in result.sentences
+    text = (result.folder / "probe.json").read_text()
+    assert "Infinity" not in text
+    assert "NaN" not in text
+
+
 def test_a_secret_in_the_spec_is_refused(tmp_path: Path) -> None:
     spec = make_spec("http://127.0.0.1:9/")
     spec["endpoint"]["headers"] = {"Authorization": "Bearer abc123"}
@@ -151,6 +187,49 @@ def test_since_when_a_gap_exists(tmp_path: Path) -> None:
     rows = (f"2026-01-{day + 1:02},{value},0.01" for day, value in enumerate(estimates))
     table.write_text("date,value,std_error\n" + "\n".join(rows) + "\n")
     assert "since 2026-01-1" in monitor(table).verdict.casefold()
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (  # 0.2 and 0.21, then 0, -0.01 and -0.01: GLS means of equal weights
+            "2026-1-5,.2 2026-2-5,.21 2026-3-2,0 2026-10-02,-.01 2026-11-2,-.01",
+            "since 2026-03-02: gaps.csv, by +0.2050 on average, then by -0.0067",
+        ),
+        (
+            "2026-11-2,.5 2026-1-5,.01 2026-10-02,.5 2026-9-2,0",
+            "since 2026-10-02 a gap exists: gaps.csv, by +0.5000 on average",
+        ),
+        (
+            "2026-01-05,.3 2026-02-05,-.3",
+            "after one since 2026-01-05 that the run of 2026-01-05 decided",
+        ),
+    ],
+)
+def test_a_gap_that_ended_is_not_said_to_exist(tmp_path: Path, rows: str, words: str) -> None:
+    table = tmp_path / "gaps.csv"
+    table.write_text("\n".join(["date,value,std_error", *(f"{row},.02" for row in rows.split())]))
+    assert words in monitor(table).verdict
+
+
+def test_dates_that_do_not_sort_are_refused(tmp_path: Path) -> None:
+    table = tmp_path / "gaps.csv"
+    table.write_text("date,value,std_error\n05/01/2026,.1,.02\n02/02/2026,.1,.02\n")
+    with pytest.raises(MalformedLine, match="'05/01/2026' is no date"):
+        monitor(table)
+
+
+def test_runs_of_a_part_of_the_queries_are_another_series(tmp_path: Path) -> None:
+    spec = {
+        "name": "part",
+        "dataset": {"name": "demo", "n_users": 60, "n_items": 20},
+        "split": {"name": "random", "test": 0.2},
+        "models": ["MostPop"],
+        "metrics": [{"name": "nDCG", "by": "gender"}],
+    }
+    run(spec, out=tmp_path, limit=40, progress=False)
+    with pytest.raises(NothingLeft, match="all runs were made with --limit"):
+        monitor("part", out=tmp_path)
 
 
 @pytest.mark.parametrize("has_groups", [True, False])

@@ -66,7 +66,7 @@ def test_table_and_conclusion_have_the_figures_of_the_test(run: recbias.Run) -> 
     assert [cell.value for cell in values[1:]] == pytest.approx(means)
     higher = "gender=M less gender=F" if m.mean() > f.mean() else "gender=F less gender=M"
     assert values[-1].note.startswith(higher)
-    assert "Means over seeds and folds: each unit has the mean" in table.notes[-1]
+    assert "Means over seeds and folds: n counts units, not values" in table.notes[-1]
     (conclusion,) = (
         item
         for item in collect_conclusions(tables)

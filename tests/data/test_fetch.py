@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from recbias.core.context import stage_context
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
@@ -25,8 +24,8 @@ from recbias.data.fetch import (
 )
 from support.files.publisher import Publisher, serve_bytes
 
-POLICY = RetryPolicy(attempts=2, pause_s=0.0, timeout_s=20.0)
-HOLDS = ["ratings.dat", "movies.dat"]
+POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
+HOLDS = ("ratings.dat", "movies.dat")
 
 
 def pack_zip(names: list[str]) -> bytes:
@@ -38,11 +37,12 @@ def pack_zip(names: list[str]) -> bytes:
 
 
 ARCHIVE = pack_zip(["ml-1m/ratings.dat", "ml-1m/movies.dat"])
+CONTENT = bytes(range(256)) * 4_000  # about a megabyte
 
 
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
-    with Publisher(files={"ml-1m.zip": ARCHIVE}).serve() as serving:
+    with Publisher(files={"ml-1m.zip": ARCHIVE, "a.zip": CONTENT}).serve() as serving:
         serving.files["ml-1m.zip.md5"] = f"MD5 (ml-1m.zip) = {compute_md5(ARCHIVE)}\n".encode()
         yield serving
 
@@ -51,13 +51,11 @@ def compute_md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
-def fetch_from(publisher: Publisher, data: Path, *, name: str = "ml-1m", **entry: object) -> Path:
-    """Fetch a dataset from the server with a file of sources that has one entry."""
-    defaults = {"terms": "ours", "base": publisher.base, "files": ["ml-1m.zip"], "holds": HOLDS}
-    terms = {"ours": {"licence": "Research only.", "citation": "Somebody, 2026."}}
-    sources = data.parent / "sources.yaml"
-    sources.write_text(yaml.safe_dump({"terms": terms, "datasets": {name: defaults | entry}}))
-    return fetch(name, data, sources=sources, policy=POLICY)
+def fetch_from(publisher: Publisher, data: Path, *, name: str = "ml-1m", **entry: Any) -> Path:
+    """Fetch a dataset from the server."""
+    terms = {"name": name, "licence": "Research only.", "citation": "Somebody, 2026."}
+    place = {"base": publisher.base, "folder": name, "files": ("ml-1m.zip",), "holds": HOLDS}
+    return fetch(name, data, source=Source(**(terms | place | entry)), policy=POLICY)
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def test_an_archive_is_downloaded_verified_and_unpacked(publisher: Publisher, da
 
 
 def test_an_interrupted_fetch_is_resumed(publisher: Publisher, data: Path) -> None:
-    publisher.cuts = [1_000, 100, 0]  # the checksum is not cut
+    publisher.cuts = [1_000, 100, 0, 0]  # the checksum is not cut
     with pytest.raises(DownloadFailed, match="little or no progress"):
         fetch_from(publisher, data, digest="md5")
     assert not (data / "ml-1m").exists()
@@ -125,18 +123,18 @@ def test_an_invalid_archive_is_removed(
 ) -> None:
     publisher.files["a.zip"] = content
     with pytest.raises(DownloadFailed, match=problem):
-        fetch_from(publisher, data, files=["a.zip"])
+        fetch_from(publisher, data, files=("a.zip",))
     names = {path.name for path in data.parent.rglob("*") if path.is_file()}
-    assert names <= {"sources.yaml", "lock"}
+    assert names <= {"lock"}
     publisher.files["a.zip"] = ARCHIVE  # the publisher corrects it
-    assert fetch_from(publisher, data, files=["a.zip"]).is_dir()
+    assert fetch_from(publisher, data, files=("a.zip",)).is_dir()
 
 
 def test_only_missing_files_are_downloaded(publisher: Publisher, data: Path) -> None:
     publisher.files |= {"books.json.gz": b"one", "reviews.json.gz": b"two"}
     (data / "goodreads").mkdir(parents=True)
     (data / "goodreads" / "books.json.gz").write_bytes(b"original")
-    names = ["books.json.gz", "reviews.json.gz"]
+    names = ("books.json.gz", "reviews.json.gz")
     folder = fetch_from(publisher, data, name="gr-x", files=names, holds=names, folder="goodreads")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         "books.json.gz": b"original",
@@ -176,71 +174,57 @@ def test_a_dataset_that_requires_consent_has_instructions(data: Path) -> None:
     assert fetch("Yelp", data) == data / "yelp"
 
 
-CONTENT = bytes(range(256)) * 4_000  # about a megabyte
-TRANSFER_POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
+def download_file(publisher: Publisher, target: Path) -> bytes:
+    return transfer(f"{publisher.base}a.zip", target, policy=POLICY).read_bytes()
 
 
-@pytest.fixture
-def publisher_transfer() -> Iterator[Publisher]:
-    with Publisher(files={"a.zip": CONTENT}).serve() as serving:
-        yield serving
-
-
-def download_transfer(publisher_transfer: Publisher, target: Path) -> bytes:
-    return transfer(f"{publisher_transfer.base}a.zip", target, policy=TRANSFER_POLICY).read_bytes()
-
-
-def test_a_file_is_downloaded_with_progress(publisher_transfer: Publisher, tmp_path: Path) -> None:
+def test_a_file_is_downloaded_with_progress(publisher: Publisher, tmp_path: Path) -> None:
     reports: list[tuple[Any, ...]] = []
     target = tmp_path / "a.zip"
     with stage_context(on_progress=lambda *report: reports.append(report)):
-        transfer(f"{publisher_transfer.base}a.zip", target)
+        transfer(f"{publisher.base}a.zip", target)
     assert target.read_bytes() == CONTENT
     assert reports[-1] == ("fetch a.zip", len(CONTENT), len(CONTENT))
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
 
 @pytest.mark.parametrize("header", ["etag", "modified"])
-def test_a_broken_connection_is_resumed(
-    publisher_transfer: Publisher, tmp_path: Path, header: str
-) -> None:
-    publisher_transfer.named, publisher_transfer.cuts = header, [400_000, 300_000]
-    assert download_transfer(publisher_transfer, tmp_path / "a.zip") == CONTENT
-    ranges = [byte_range for _, byte_range in publisher_transfer.requests]
+def test_a_broken_connection_is_resumed(publisher: Publisher, tmp_path: Path, header: str) -> None:
+    publisher.named, publisher.cuts = header, [400_000, 300_000]
+    assert download_file(publisher, tmp_path / "a.zip") == CONTENT
+    ranges = [byte_range for _, byte_range in publisher.requests]
     assert ranges == ["", "bytes=400000-", "bytes=700000-"]
 
 
-def interrupt_download(publisher_transfer: Publisher, target: Path) -> None:
+def interrupt_download(publisher: Publisher, target: Path) -> None:
     """Download the first 400,000 bytes and fail."""
-    publisher_transfer.cuts = [400_000]
+    publisher.cuts = [400_000]
     policy = RetryPolicy(attempts=1, pause_s=0.0)
     with pytest.raises(DownloadFailed):
-        transfer(f"{publisher_transfer.base}a.zip", target, policy=policy)
+        transfer(f"{publisher.base}a.zip", target, policy=policy)
     assert target.with_name("a.zip.part").stat().st_size == 400_000
     assert not target.exists()
-    publisher_transfer.requests.clear()
+    publisher.requests.clear()
 
 
 @pytest.mark.parametrize("header", ["etag", "modified", "neither"])
 @pytest.mark.parametrize("content", [b"another file" * 90_000, b"short"])
 def test_a_changed_file_is_downloaded_from_the_start(
-    publisher_transfer: Publisher, tmp_path: Path, header: str, content: bytes
+    publisher: Publisher, tmp_path: Path, header: str, content: bytes
 ) -> None:
-    publisher_transfer.named = header
-    interrupt_download(publisher_transfer, tmp_path / "a.zip")
-    publisher_transfer.files["a.zip"] = content
-    assert download_transfer(publisher_transfer, tmp_path / "a.zip") == content
+    publisher.named = header
+    interrupt_download(publisher, tmp_path / "a.zip")
+    publisher.files["a.zip"] = content
+    assert download_file(publisher, tmp_path / "a.zip") == content
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
-def test_a_busy_server_is_retried(
-    publisher_transfer: Publisher, tmp_path: Path, code: int
-) -> None:
-    publisher_transfer.answers = [code, code]
-    assert download_transfer(publisher_transfer, tmp_path / "a.zip") == CONTENT
-    publisher_transfer.answers = [code] * 3
+def test_a_busy_server_is_retried(publisher: Publisher, tmp_path: Path, code: int) -> None:
+    publisher.answers = [code, code]
+    assert download_file(publisher, tmp_path / "a.zip") == CONTENT
+    publisher.answers = [code] * 3
     with pytest.raises(DownloadFailed, match=f"3 attempts with little or no progress: .* {code}"):
-        download_transfer(publisher_transfer, tmp_path / "b.zip")
+        download_file(publisher, tmp_path / "b.zip")
 
 
 def test_a_text_that_is_cut_off_is_an_error() -> None:
@@ -256,7 +240,7 @@ def test_a_text_that_is_cut_off_is_an_error() -> None:
 def test_a_redirect_to_another_protocol_is_refused(tmp_path: Path, new_url: str) -> None:
     response = f"HTTP/1.1 302 Found\r\nLocation: {new_url}\r\nContent-Length: 0\r\n\r\n"
     with serve_bytes(lambda _: [response.encode()]) as base, pytest.raises(DownloadFailed):
-        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=TRANSFER_POLICY)
+        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.org/a", "a.zip"])

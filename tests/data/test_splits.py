@@ -1,4 +1,4 @@
-"""Windows over a timeline, cold items and users, and filters of the training part only."""
+"""Splits: which rows are in which part, and files as parts."""
 
 from __future__ import annotations
 
@@ -48,13 +48,15 @@ def list_keys(part: Interactions | None) -> list[int]:
     return sorted(encode_pairs(part).tolist())
 
 
-def split_dataset(splitter: RandomHoldout, dataset: Dataset, seed: int = 7) -> Split:
-    return splitter.split(dataset, 0, np.random.default_rng(seed))
+def divide(splitter: Any, dataset: Dataset | None = None) -> Split:
+    world = dataset or Dataset(make_interactions([], n_users=2, n_items=3))
+    split: Split = splitter.split(world, 0, np.random.default_rng(7))
+    return split
 
 
 def test_the_training_rows_of_each_user_are_rounded_down() -> None:
     # floor(0.8 n) training rows of n = 10, 4, 2, 1: 8, 3, 1 and, at least one, 1
-    split = split_dataset(RandomHoldout(), make_histories(10, 4, 2, 1))
+    split = divide(RandomHoldout(), make_histories(10, 4, 2, 1))
     assert split.train.user_counts().tolist() == [8, 3, 1, 1]
     assert split.test is not None
     assert split.test.user_counts().tolist() == [2, 1, 1, 0]
@@ -65,7 +67,7 @@ def test_the_training_rows_of_each_user_are_rounded_down() -> None:
 def test_validation_is_a_share_of_all_interactions() -> None:
     # n = 10: floor(0.7 * 10) = 7 train, 8 - 7 = 1 validation, 2 test
     # n = 20: 14, 16 - 14 = 2, 4;   n = 4: floor(2.8) = 2, 3 - 2 = 1, 1;   n = 1: 1, 0, 0
-    split = split_dataset(RandomHoldout(validation=0.1), make_histories(10, 20, 4, 1))
+    split = divide(RandomHoldout(validation=0.1), make_histories(10, 20, 4, 1))
     assert split.validation is not None
     assert split.test is not None
     assert split.train.user_counts().tolist() == [7, 14, 2, 1]
@@ -85,15 +87,15 @@ def test_parts_are_a_partition_and_the_test_part_depends_only_on_the_seed(
     lengths: list[int], test: float, validation: float, per: str
 ) -> None:
     dataset = make_histories(*lengths)
-    settings = {"test": test, "per": per}
+    settings: dict[str, Any] = {"test": test, "per": per}
     try:
-        split = split_dataset(RandomHoldout(validation=validation, **settings), dataset)  # type: ignore[arg-type]
+        split = divide(RandomHoldout(validation=validation, **settings), dataset)
     except NothingLeft:
         return
     validation_keys = [] if split.validation is None else list_keys(split.validation)
     all_keys = sorted([*list_keys(split.train), *validation_keys, *list_keys(split.test)])
     assert all_keys == list_keys(dataset.interactions)
-    unvalidated = split_dataset(RandomHoldout(**settings), dataset)  # type: ignore[arg-type]
+    unvalidated = divide(RandomHoldout(**settings), dataset)
     assert list_keys(unvalidated.test) == list_keys(split.test)
     assert list_keys(unvalidated.train) == sorted([*list_keys(split.train), *validation_keys])
     if per == "user":
@@ -103,12 +105,12 @@ def test_parts_are_a_partition_and_the_test_part_depends_only_on_the_seed(
 def test_an_empty_dataset_is_refused() -> None:
     for per in ("user", "all"):
         with pytest.raises(NothingLeft, match="the dataset has no interactions"):
-            split_dataset(RandomHoldout(per=per), Dataset(make_interactions([])))
+            divide(RandomHoldout(per=per), Dataset(make_interactions([])))
 
 
 def test_repeated_pairs_are_leakage() -> None:
     with pytest.raises(Leakage) as caught:
-        split_dataset(RandomHoldout(), Dataset(make_interactions([(0, 0)] * 5)))
+        divide(RandomHoldout(), Dataset(make_interactions([(0, 0)] * 5)))
     assert caught.value.remedy.startswith("write filters: [deduplicate] under dataset")
 
 
@@ -124,42 +126,32 @@ def list_times(split: Split) -> tuple[list[int], list[int], list[int]]:
     return tuple([] if part is None else sorted(part.times.tolist()) for part in parts)  # type: ignore[return-value, union-attr]
 
 
-def split_dataset_temporal(splitter: Temporal, dataset: Dataset) -> Split:
-    return splitter.split(dataset, 0, np.random.default_rng(0))
-
-
 def test_a_global_cut_tests_on_the_latest_fifth() -> None:
-    split = split_dataset_temporal(Temporal(), make_dataset([5, 1, 9, 3, 7, 2, 8, 4, 10, 6]))
+    split = divide(Temporal(), make_dataset([5, 1, 9, 3, 7, 2, 8, 4, 10, 6]))
     assert list_times(split) == ([1, 2, 3, 4, 5, 6, 7, 8], [], [9, 10])
 
 
 def test_validation_rows_are_the_latest_before_the_test() -> None:
-    split = split_dataset_temporal(
-        Temporal(validation=0.3), make_dataset([5, 1, 9, 3, 7, 2, 8, 4, 10, 6])
-    )
+    split = divide(Temporal(validation=0.3), make_dataset([5, 1, 9, 3, 7, 2, 8, 4, 10, 6]))
     assert list_times(split) == ([1, 2, 3, 4, 5], [6, 7, 8], [9, 10])
 
 
 @pytest.mark.parametrize("at", [86_400, "1970-01-02", "1970-01-02T01:00+01:00"])
 def test_the_cut_may_be_a_time_or_a_date(at: int | str) -> None:
-    split = split_dataset_temporal(Temporal(at=at), make_dataset([0, 86_399, 86_400, 90_000]))
+    split = divide(Temporal(at=at), make_dataset([0, 86_399, 86_400, 90_000]))
     assert list_times(split) == ([0, 86_399], [], [86_400, 90_000])
     # a quarter of 4 rows is 1
-    split = split_dataset_temporal(
-        Temporal(at=at, validation=0.25), make_dataset([0, 86_399, 86_400, 90_000])
-    )
+    split = divide(Temporal(at=at, validation=0.25), make_dataset([0, 86_399, 86_400, 90_000]))
     assert list_times(split) == ([0], [86_399], [86_400, 90_000])
 
 
 def test_the_latest_rows_of_each_user_are_tested() -> None:
     # user 0 has times 5 1 9 3 7: floor(0.8 * 5) = 4 are for training, not 9;
     # user 1 has 12 18 14 11 16
-    split = split_dataset_temporal(
-        Temporal(per="user"), make_dataset([5, 1, 9, 3, 7, 12, 18, 14, 11, 16])
-    )
+    split = divide(Temporal(per="user"), make_dataset([5, 1, 9, 3, 7, 12, 18, 14, 11, 16]))
     assert list_times(split) == ([1, 3, 5, 7, 11, 12, 14, 16], [], [9, 18])
     # with 0.2 for validation floor(0.6 * 5) = 3 are for training
-    validated = split_dataset_temporal(
+    validated = divide(
         Temporal(per="user", validation=0.2), make_dataset([5, 1, 9, 3, 7, 12, 18, 14, 11, 16])
     )
     assert list_times(validated) == ([1, 3, 5, 11, 12, 14], [7, 16], [9, 18])
@@ -169,20 +161,20 @@ def test_the_latest_rows_of_each_user_are_tested() -> None:
 def test_nothing_in_training_is_later_than_the_test(times: list[int], validation: float) -> None:
     try:
         train, validation_times, test = list_times(
-            split_dataset_temporal(Temporal(validation=validation), make_dataset(times))
+            divide(Temporal(validation=validation), make_dataset(times))
         )
     except NothingLeft:
         return
     assert sorted(train + validation_times + test) == sorted(times)
     assert max(train) < min(validation_times or test)
     assert max(train + validation_times) < min(test)
-    assert list_times(split_dataset_temporal(Temporal(), make_dataset(times)))[2] == test
+    assert list_times(divide(Temporal(), make_dataset(times)))[2] == test
 
 
 @pytest.mark.parametrize("per", ["user", "global"])
 def test_a_dataset_without_times_is_refused(per: str) -> None:
     with pytest.raises(UnknownColumn, match="needs times") as caught:
-        split_dataset_temporal(Temporal(per=per), Dataset(make_interactions([(0, 0), (0, 1)])))  # type: ignore[arg-type]
+        divide(Temporal(per=per), Dataset(make_interactions([(0, 0), (0, 1)])))  # type: ignore[arg-type]
     assert "timestamp" in caught.value.remedy
 
 
@@ -386,11 +378,6 @@ def write_files(folder: Path, **files: str) -> dict[str, Any]:
     return paths
 
 
-def split_dataset_given(splitter: GivenSplit, dataset: Dataset | None = None) -> Split:
-    world = dataset or Dataset(make_interactions([], n_users=2, n_items=3))
-    return splitter.split(world, 0, np.random.default_rng(0))
-
-
 def list_pairs(part: Interactions | None) -> list[tuple[str, str]]:
     assert part is not None
     users, items = part.user_ids.ids[part.users], part.item_ids.ids[part.items]
@@ -399,7 +386,7 @@ def list_pairs(part: Interactions | None) -> list[tuple[str, str]]:
 
 def test_the_parts_are_those_of_the_files(tmp_path: Path) -> None:
     splitter = GivenSplit(**write_files(tmp_path, train=TRAIN, test=TEST))
-    split = split_dataset_given(splitter)
+    split = divide(splitter)
     assert list_pairs(split.train) == [("u0", "i1"), ("u1", "i0")]
     assert list_pairs(split.test) == [("u0", "i0")]
     assert split.validation is None
@@ -413,12 +400,12 @@ def test_the_parts_are_those_of_the_files(tmp_path: Path) -> None:
 def test_columns_are_renamed_where_a_file_has_them(tmp_path: Path) -> None:
     files = write_files(tmp_path, train=TRAIN.replace("user_id", "customer"), test=TEST)
     with pytest.raises(UnknownColumn, match="no column 'user_id'") as caught:
-        split_dataset_given(GivenSplit(**files))
+        divide(GivenSplit(**files))
     assert "columns: {customer: user_id}" in caught.value.remedy
-    split = split_dataset_given(GivenSplit(**files, columns={"customer": "user_id"}))
+    split = divide(GivenSplit(**files, columns={"customer": "user_id"}))
     assert list_pairs(split.train) == [("u0", "i1"), ("u1", "i0")]
     with pytest.raises(UnknownColumn, match="no table has a column 'custmer'") as caught:
-        split_dataset_given(GivenSplit(**files, columns={"custmer": "user_id"}))
+        divide(GivenSplit(**files, columns={"custmer": "user_id"}))
     assert caught.value.where == "columns"
     assert "customer" in caught.value.remedy
 
@@ -426,7 +413,7 @@ def test_columns_are_renamed_where_a_file_has_them(tmp_path: Path) -> None:
 def test_a_validation_file_is_a_validation_part(tmp_path: Path) -> None:
     validation = "user_id,item_id\nu1,i2\n"
     splitter = GivenSplit(**write_files(tmp_path, train=TRAIN, test=TEST, validation=validation))
-    assert list_pairs(split_dataset_given(splitter).validation) == [("u1", "i2")]
+    assert list_pairs(divide(splitter).validation) == [("u1", "i2")]
     assert splitter.gives() == {"train", "test", "validation"}
 
 
@@ -435,7 +422,7 @@ def test_new_identifiers_are_added_in_natural_order(tmp_path: Path) -> None:
     ids = Vocabulary.of(["2", "7", "9"])
     world = Dataset(replace(make_interactions([]), user_ids=ids, item_ids=ids))
     with collect_warnings():  # 007 is written 7
-        split = split_dataset_given(GivenSplit(**write_files(tmp_path, **texts)), world)
+        split = divide(GivenSplit(**write_files(tmp_path, **texts)), world)
     assert split.train.user_ids.ids.tolist() == ["2", "7", "9", "10"]
     assert split.train.item_ids.ids.tolist() == ["007", "2", "7", "9", "b"]
     assert list_pairs(split.train) == [("10", "7"), ("9", "007")]
@@ -451,7 +438,7 @@ def test_a_pair_in_two_files_is_refused_with_its_identifiers(tmp_path: Path) -> 
         "validation": validation,
     }
     with pytest.raises(Leakage) as caught:
-        split_dataset_given(GivenSplit(**write_files(tmp_path, **texts)))
+        divide(GivenSplit(**write_files(tmp_path, **texts)))
     assert caught.value.message == (
         "4 (user, item) pairs stand in train.csv and validation.csv: "
         "('u9', 'i0'), ('u9', 'i1'), ('u9', 'i2'), ...; "
@@ -470,8 +457,8 @@ def test_relevance_judgements_may_be_the_test_part(tmp_path: Path) -> None:
     paths = write_files(tmp_path, train=TRAIN)
     qrels = write_judgements(tmp_path, "u0 0 i0 2\nu0 0 i2 1\nu1 0 i1 0\n")
     with collect_warnings():
-        split = split_dataset_given(GivenSplit(train=paths["train"], test=qrels))
-        strict = split_dataset_given(GivenSplit(train=paths["train"], test=qrels, least_grade=2))
+        split = divide(GivenSplit(train=paths["train"], test=qrels))
+        strict = divide(GivenSplit(train=paths["train"], test=qrels, least_grade=2))
     assert list_pairs(split.test) == [("u0", "i0"), ("u0", "i2")]
     assert list_pairs(strict.test) == [("u0", "i0")]
 
@@ -492,21 +479,19 @@ def test_least_grade_selects_test_rows_by_their_rating_in_every_layout(
     test = write_judgements(tmp_path, text, name)
     for least_grade, relevant in [(4.0, ["i1"]), (3.5, ["i1", "i2"])]:
         with collect_warnings() as warnings:
-            split = split_dataset_given(
-                GivenSplit(train=train, test=test, least_grade=least_grade)
-            )
+            split = divide(GivenSplit(train=train, test=test, least_grade=least_grade))
         assert list_pairs(split.test) == [("u0", item) for item in relevant]
         assert warnings[-1].startswith(f"{name}: 1 of 2 queries have no item of grade")
         assert len(split.train) == 2
     with pytest.raises(NothingLeft, match="no item of grade 6 or more"), collect_warnings():
-        split_dataset_given(GivenSplit(train=train, test=test, least_grade=6.0))
+        divide(GivenSplit(train=train, test=test, least_grade=6.0))
 
 
 def test_queries_without_training_rows_have_a_warning(tmp_path: Path) -> None:
     paths = write_files(tmp_path, train=TRAIN)
     qrels = write_judgements(tmp_path, "u0 0 i0 1\nu7 0 i0 1\nu8 0 i0 1\n")
     with collect_warnings() as warnings:
-        split = split_dataset_given(GivenSplit(train=paths["train"], test=qrels))
+        split = divide(GivenSplit(train=paths["train"], test=qrels))
     assert warnings == ["test.qrels: 2 of 3 queries have no row in the training file: 'u7', 'u8'"]
     assert list_pairs(split.test) == [("u0", "i0"), ("u7", "i0"), ("u8", "i0")]
 
@@ -515,7 +500,7 @@ def test_judgements_of_only_unknown_users_are_refused(tmp_path: Path) -> None:
     paths = write_files(tmp_path, train=TRAIN)
     qrels = write_judgements(tmp_path, "U-0 0 I-0 1\nU-1 0 I-0 1\n")
     with pytest.raises(UnknownIdentifier, match="none of the 2 users") as caught:
-        split_dataset_given(GivenSplit(train=paths["train"], test=qrels))
+        divide(GivenSplit(train=paths["train"], test=qrels))
     assert caught.value.where == str(qrels)
     assert caught.value.remedy.endswith("did you mean u0?")
 
@@ -526,7 +511,7 @@ def test_all_users_may_be_new_if_their_items_are_known_or_one_user_stands_for_tr
 ) -> None:
     paths = write_files(tmp_path, train=train, test="user_id,item_id\nnew,i0\n")
     with collect_warnings() as warnings:
-        split = split_dataset_given(GivenSplit(**paths), Dataset(make_interactions([])))
+        split = divide(GivenSplit(**paths), Dataset(make_interactions([])))
     assert warnings == ["test.csv: 1 of 1 queries have no row in the training file: 'new'"]
     assert list_pairs(split.test) == [("new", "i0")]
 
@@ -535,7 +520,7 @@ def test_judgements_may_be_of_users_of_the_dataset_without_training_rows(tmp_pat
     paths = write_files(tmp_path, train="user_id,item_id\nu0,i1\n")
     qrels = write_judgements(tmp_path, "u1 0 i0 1\n")
     with collect_warnings():
-        split = split_dataset_given(GivenSplit(train=paths["train"], test=qrels))
+        split = divide(GivenSplit(train=paths["train"], test=qrels))
     assert list_pairs(split.test) == [("u1", "i0")]
 
 

@@ -16,6 +16,7 @@ from recbias.core.evidence import Evidence
 from recbias.core.grouping import group_by
 from recbias.core.measures import Measurement
 from recbias.core.queries import Queries
+from recbias.data.filters_queries import Users
 from recbias.data.impressions import ImpressionTable
 from recbias.metrics.logged import (
     ClickThroughRate,
@@ -404,3 +405,18 @@ def test_a_blank_label_of_a_log_is_missing(tmp_path: Path) -> None:
     }
     requests = _load(log.drop(columns="user_id"), tmp_path, user_columns=("sex",))
     assert requests.queries.labels.frame["sex"].isna().sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "unit"), [(["user_id"], "user"), (["request_id"], "request"), ([], "row")]
+)
+def test_the_units_of_a_log_without_users_are_not_called_users(
+    columns: list[str], unit: str, tmp_path: Path
+) -> None:
+    ids = pd.DataFrame({name: [*"aabb"] for name in columns}, index=range(4))
+    log = ids.assign(item_id=[*"xyxy"], reward=1, position=[1, 2, 1, 2])
+    log.to_csv(tmp_path / "log.csv", index=False)
+    source = ImpressionTable(path=tmp_path / "log.csv")
+    dataset = source.load(tmp_path, np.random.default_rng(0))
+    queries = Users().ask(dataset, np.random.default_rng(0))
+    assert (queries.unit, len(queries)) == (unit, 2 if columns else 4)

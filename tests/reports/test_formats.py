@@ -5,6 +5,7 @@ import re
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -121,23 +122,6 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
     assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
-        ("50%", r"50\%"),
-        ("a_b & c", r"a\_b \& c"),
-        ("$x^2$", r"\$x\textasciicircum{}2\$"),
-        (r"\end{document}", r"\textbackslash{}end\{document\}"),
-        ("~#", r"\textasciitilde{}\#"),
-        ("<a|b>", r"\textless{}a\textbar{}b\textgreater{}"),
-        ("two\nlines", "two lines"),
-        ("🦊", "🦊"),
-    ],
-)
-def test_special_characters_are_escaped(text: str, escaped: str) -> None:
-    assert escape_latex(text) == escaped
-
-
 @given(st.text())
 def test_no_text_can_open_a_group_or_a_command(text: str) -> None:
     latex = escape_latex(text)
@@ -168,6 +152,13 @@ def test_a_table_has_rules_the_best_and_second_best_marks_and_notes() -> None:
     assert r"c & \underline{$-$0.1000} \\" in latex
     assert r"50\% of them" in latex
     assert [latex.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1] * 3
+
+
+def test_a_family_of_two_tables_has_two_labels() -> None:
+    columns = [replace(METRIC, title=f"m{at}@5", key=f"m{at}") for at in range(9)]
+    table = Table("T", (Column("model"), *columns), ((Cell("a"), *[Cell("1", 1.0)] * 9),))
+    labels = re.findall(r"\\label\{tab:(.*)\}", render_latex(table))
+    assert labels == ["t-accuracy", "t-accuracy-part-2"]
 
 
 def test_a_wide_table_is_split_by_families_into_tables_of_at_most_eight_columns() -> None:

@@ -32,7 +32,7 @@ def test_a_run_folder_appears_when_it_is_published(tmp_path: Path, plan: Plan) -
 def test_a_file_at_the_path_of_the_folder_is_refused(tmp_path: Path, plan: Plan) -> None:
     blocked = tmp_path / "out"
     blocked.write_text("a file")
-    with pytest.raises(Unwritable, match="not a folder"), new_run_folder(blocked, plan):
+    with pytest.raises(Unwritable, match="Not a directory"), new_run_folder(blocked, plan):
         pass
 
 

@@ -58,8 +58,8 @@ STORED = """def restore(self, state): return self
 
 STATES = {
     "None": "returns NoneType, not a dict of arrays",
-    "{{1: [1.0]}}": "has a name that is not text: 1",
-    "{{'a': [None]}}": "has Python objects in 'a'",
+    "{{1: [1.0]}}": "has 1, which is no name of an array",
+    "{{'a': [None]}}": "has 'a', which is no name of an array",
     "sys.exit(0)": "SystemExit: 0",
 }
 """States that cannot be stored, with what is said of each."""

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.config.specs import PluginSpec
+from recbias.config.specs import Grouping, PluginSpec
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import Measurement, UnitScores
+from recbias.metrics.accuracy import HitRate
 from recbias.metrics.popularity import PopREO
 from recbias.runner.results import (
     ModelMeasurement,
+    _make_measurement,
     build_metrics_table,
-    can_pool,
     estimate_interval,
     pool_summaries,
+    pool_units,
     sum_counts,
 )
 
@@ -114,7 +116,6 @@ def test_a_dataset_without_the_target_adds_its_totals() -> None:
 
 def test_disjoint_samples_have_the_interval_of_their_units_together() -> None:
     folds = [measure([0.0, 0.5, 1.0]), measure([0.5, 1.0, 1.5], "def")]
-    assert can_pool(folds)
     # means 0.5 and 1; six values around 0.75: squares 0.5625, 0.0625, 0.0625, 0.0625, 0.0625,
     # 0.5625 sum to 1.375, variance 0.275, se sqrt(0.275 / 6) = 0.214087, t(5) 2.570582
     low, high = estimate_interval(folds, 0.75)
@@ -140,3 +141,21 @@ def test_a_summary_of_groups_of_items_is_that_of_their_means() -> None:
     assert pooled.measurement.replicates == pytest.approx([1 / 3, -1 / 3])
     mean = build_metrics_table([*rows, pooled]).iloc[-1]
     assert (mean["value"], mean["std"], mean["n"]) == (0.0, 0.0, 2)
+
+
+def test_users_in_some_folds_have_the_interval_of_the_mean_over_folds() -> None:
+    # a and b in fold 1 (0 and 1), only b in fold 2 (0): m = (0.5 + 0) / 2 = 0.25
+    # a: 0.25 - 0.25/2 = 0.125; b: 0.25 + 0.75/2 - 0.25 = 0.375; se 0.125, t(1) 12.706205
+    folds = [measure([0.0, 1.0], "ab"), measure([math.nan, 0.0], "ab")]
+    assert pool_units(folds) == pytest.approx([0.125, 0.375])
+    assert estimate_interval(folds, 0.25)[1] == pytest.approx(0.25 + 12.706205 * 0.125)
+    assert pool_units([folds[0], measure([0.0], "b")]) == pytest.approx([0.125, 0.375])
+
+
+@pytest.mark.parametrize(("gap", "most"), [("difference", 1.0), ("std", math.sqrt(0.5))])
+def test_the_interval_of_a_gap_ends_where_the_metric_does(gap: Any, most: float) -> None:
+    # Welch's interval of groups of two shares is wide: 0 to 5.7 for a gap that is at most 1
+    metric = replace(make_metric("HR"), plugin=HitRate(), grouping=Grouping("g", gap))
+    value = Measurement(0.5, 40, 0, ci_low=0.0, ci_high=5.6961, own_interval=True)
+    row = _make_measurement({"dataset": "d", "model": "m", "seed": 42, "fold": 1}, metric, value)
+    assert (row.measurement.ci_low, row.measurement.ci_high) == pytest.approx((0.0, most))

@@ -28,7 +28,6 @@ from recbias.runner.tuning import (
     sample_settings,
 )
 from support.models.searches import (
-    PLACE,
     SPACE,
     Stepwise,
     make_metric_spec,
@@ -174,7 +173,7 @@ FIVE = [make_flat_trial(number, number / 10) for number in range(1, 6)]
 
 def count_epochs(trials: list[Trial], scores: list[float]) -> int:
     """Return the number of epochs, negative if the training is pruned."""
-    pruner = MedianPruner(make_search(PLACE), trials)
+    pruner = MedianPruner(trials)
     try:
         for epoch, score in enumerate(scores, start=1):
             pruner(epoch, score)

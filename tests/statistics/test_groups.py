@@ -305,6 +305,15 @@ def test_a_query_counts_in_each_of_its_groups() -> None:
     assert gap.ci_low < gap.value < gap.ci_high
 
 
+def test_a_gap_with_an_overlapping_group_of_one_has_no_interval() -> None:
+    # a: 0.2, 0.4, 0.6; b: 0.4, 0.6, 1; c: 1, without a warning of numpy
+    groups = group_comparisons(["a", "a|b", "b|a", "b|c"])
+    values = measure([0.2, 0.4, 0.6, 1.0])
+    gap = compute_gap(values, groups, "difference", rng=np.random.default_rng(1))
+    assert gap.value == pytest.approx(0.6)
+    assert math.isnan(gap.ci_low)
+
+
 def test_the_test_of_overlapping_groups_by_hand() -> None:
     # a: 1, 3, 5 (mean 3), b: 5, 9 (mean 7), the 5 is in both; 1 / sqrt(n (n - 1)): 1/√6, 1/√2
     # w: -2/√6, 0, 2/√6 + 2/√2, -2/√2;  Σ w² = 4/6 + (2/√6 + √2)² + 2
@@ -360,8 +369,8 @@ def measure_gap(
 
 
 def test_units_in_some_folds_by_hand() -> None:
-    # F: u1 (0.2 + 0.4) / 2 = 0.3, u2 only in seed 1: 0.5 -> mean 0.4, two users
-    # M: u3 (0.9 + 0.5) / 2 = 0.7, u4 undefined in seed 1: 0.9, u5 undefined -> mean 0.8
+    # F: seeds 0.35 and 0.4, mean 0.375; u1 0.375 - 0.175/2 + 0.025, u2 0.375 + 0.125/2
+    # M: seeds 0.9 and 0.7, mean 0.8; u3 0.8 + 0.1 - 0.3/2, u4 0.8 + 0.1/2, u5 undefined
     folds = [
         measure_pooling("F", {"u1": 0.2, "u2": 0.5}),
         measure_pooling("M", {"u3": 0.9, "u4": math.nan, "u5": math.nan}),
@@ -369,12 +378,12 @@ def test_units_in_some_folds_by_hand() -> None:
         measure_pooling("M", {"u3": 0.5, "u4": 0.9}),
     ]
     f, m = pool_groups(folds)
-    assert [f.value, m.value] == pytest.approx([0.4, 0.8])
+    assert [f.value, m.value] == pytest.approx([0.375, 0.8])
     assert [(f.n, f.undefined), (m.n, m.undefined)] == [(2, 0), (2, 1)]
     contrast = compare_pooling(folds)
-    expected = stats.ttest_ind([0.3, 0.5], [0.7, 0.9], equal_var=False)
+    expected = stats.ttest_ind([0.3125, 0.4375], [0.75, 0.85], equal_var=False)
     assert (contrast.a, contrast.b, contrast.n, contrast.test) == ("F", "M", 4, "welch_t")
-    assert contrast.difference == pytest.approx(-0.4)
+    assert contrast.difference == pytest.approx(-0.425)
     assert contrast.p == pytest.approx(expected.pvalue)
     interval = expected.confidence_interval()
     assert [contrast.ci_low, contrast.ci_high] == pytest.approx([interval.low, interval.high])
@@ -444,12 +453,15 @@ def test_a_user_whose_group_depends_on_the_seed_counts_in_each_group() -> None:
         *(measure_pooling("a", {"u1": 0.3}), measure_pooling("b", {"u2": 0.8, "u3": 1.0})),
     ]
     a, b = pool_groups(folds)
-    assert [a.value, b.value] == pytest.approx([0.3, 0.8])
+    # a: seeds 0.25 and 0.3; u1 0.275 - 0.175/2 + 0.025 = 0.2125, u2 0.275 + 0.125/2 = 0.3375
+    # b: seeds 0.6 and 0.9; u3 0.75 - 0.15 + 0.25/2 = 0.725, u2 0.75 + 0.05/2 = 0.775
+    assert [a.value, b.value] == pytest.approx([0.275, 0.75])
     contrast = compare_pooling(folds)
-    # w: u1 (0.2 - 0.3) / √2, u2 (0.4 - 0.3) / √2 - (0.8 - 0.8) / √2, u3 0; b has the variance of a
+    # w: u1 -0.0625 / √2, u2 (0.0625 - 0.025) / √2, u3 0.025 / √2
     assert (contrast.test, contrast.n) == ("overlap_t", 3)
-    assert contrast.difference == pytest.approx(-0.5)
-    assert contrast.statistic == pytest.approx(-0.5 / math.sqrt(0.01 + 0.02 / 2))
+    assert contrast.difference == pytest.approx(-0.475)
+    error = math.sqrt((0.0625**2 + 0.0375**2 + 0.025**2) / 2)
+    assert contrast.statistic == pytest.approx(-0.475 / error)
 
 
 def test_a_difference_of_three_groups_has_the_analysis_of_variance() -> None:
@@ -477,7 +489,7 @@ def test_shares_keep_wilsons_interval_only_if_each_unit_has_one_value() -> None:
 
 
 @given(seed=st.integers(0, 10**6), n_folds=st.integers(1, 4), share=st.floats(0.3, 1))
-def test_the_test_is_welchs_of_the_means_of_the_units(
+def test_the_test_is_welchs_of_a_value_for_each_unit(
     seed: int, n_folds: int, share: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -492,18 +504,20 @@ def test_the_test_is_welchs_of_the_means_of_the_units(
     ]
     order = rng.permutation(n_folds)
     shuffled = [folds[at + n_folds * half] for half in (0, 1) for at in order]
-    means = [
-        [np.mean(unit[~np.isnan(unit)]) for unit in table.T if not np.isnan(unit).all()]
-        for table in tables.values()
-    ]
-    expected = stats.ttest_ind(*means, equal_var=False)
+    means, units = [], []
+    for table in tables.values():
+        used = table[~np.isnan(table).all(axis=1)][:, ~np.isnan(table).all(axis=0)]
+        means.append(np.nanmean(used, axis=1).mean())
+        weights = used.shape[1] / (len(used) * np.sum(~np.isnan(used), axis=1, keepdims=True))
+        units.append(means[-1] + np.nansum((used - means[-1]) * weights, axis=0))
+    expected = stats.ttest_ind(*units, equal_var=False)
     for contrast in (compare_pooling(folds), compare_pooling(shuffled)):
-        assert contrast.difference == pytest.approx(np.mean(means[0]) - np.mean(means[1]))
+        assert contrast.difference == pytest.approx(means[0] - means[1])
         assert contrast.p == pytest.approx(expected.pvalue, rel=1e-6)
-        assert contrast.n == sum(map(len, means))
+        assert contrast.n == sum(map(len, units))
 
 
-@given(seed=st.integers(0, 10**6), n=st.integers(2, 9))
+@given(seed=st.integers(0, 10**6), n=st.sampled_from([2, 4, 8]))
 def test_equal_or_disjoint_folds_give_the_test_of_one_fold(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     values = {name: {f"{name}{at}": float(rng.normal()) for at in range(n)} for name in "ab"}
@@ -511,7 +525,7 @@ def test_equal_or_disjoint_folds_give_the_test_of_one_fold(seed: int, n: int) ->
     halves = [
         measure_pooling(name, dict(part))
         for name, scores in values.items()
-        for part in ([*scores.items()][:1], [*scores.items()][1:])
+        for part in ([*scores.items()][: n // 2], [*scores.items()][n // 2 :])
     ]
     for folds in (one * 3, halves):
         for pooled, single in zip(pool_groups(folds), one, strict=True):

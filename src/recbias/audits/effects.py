@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,52 +18,78 @@ from recbias.audits.design import (
     PLACEBO,
     RATIOS,
     Asked,
+    EffectSpec,
     ProbeSpec,
     Share,
     name_effect,
 )
+from recbias.core.errors import MissingEvidence
+from recbias.core.text import flatten_settings, suggest
 from recbias.language.endpoints import ChatReply
 from recbias.metrics.identity import measure_overlap
 from recbias.statistics.confidence_sequences import Bets, Betting, NormalMixture, find_interval
 
 _TRUE = {"true", "1", "yes"}
+_TRIED = 20  # answers, or personas, after which an audit that has measured nothing stops
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What a reply shows: its items, and values of effects, NaN if undefined."""
+    """What a reply shows: its items, and values of effects, NaN if undefined.
+
+    ``lacking`` is the number of items that have no value, by the name of the effect.
+    """
 
     items: tuple[str, ...]
     values: Mapping[str, float]
+    lacking: Mapping[str, int]
 
 
 def read_shown(spec: ProbeSpec, reply: str, table: Mapping[str, Mapping[str, str]]) -> Shown:
     """Return what the items of a reply show.
 
-    A field is that of the item, else that of the table of items. A price or popularity is the mean
-    of the items that have one; its logarithm is compared.
+    A price or popularity is the mean of the items that have one; its logarithm is compared.
     """
+    ids, cells = _read_cells(spec, reply, table)
+    values, lacking = {}, {}
+    for effect in spec.effects:
+        if isinstance(effect, Share):
+            field_of, _, wanted = effect.share.partition("=")
+            name = name_effect(effect)
+            has = [_has(cell, wanted) for cell in cells[field_of]]
+            values[name] = float(np.mean(has)) if has else math.nan
+            lacking[name] = cells[field_of].count(None)
+        elif effect in RATIOS:
+            numbers = [
+                number for cell in cells[effect] if (number := _to_number(cell)) is not None
+            ]
+            mean = float(np.mean(numbers)) if numbers else 0.0
+            values[effect] = math.log(mean) if mean > 0 else math.nan
+            lacking[effect] = len(ids) - len(numbers)
+    return Shown(ids, values, lacking)
+
+
+def _read_cells(
+    spec: ProbeSpec, reply: str, table: Mapping[str, Mapping[str, str]]
+) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
+    """Return the items of a reply, and their fields: of the item, else of the table of items."""
     items = json.loads(reply)
     ids = tuple(spec.endpoint.read_id(item) for item in items)
-
-    def read(name: str) -> list[Any]:
+    cells = {}
+    for name in filter(None, map(_name_field, spec.effects)):
         own = (spec.endpoint.read_field(item, name) for item in items)
-        return [
+        cells[name] = [
             table.get(item, {}).get(name) if cell is None else cell
             for item, cell in zip(ids, own, strict=True)
         ]
+    return ids, cells
 
-    values = {}
-    for effect in spec.effects:
-        if isinstance(effect, Share):
-            name, _, wanted = effect.share.partition("=")
-            has = [_has(cell, wanted) for cell in read(name)]
-            values[name_effect(effect)] = float(np.mean(has)) if has else math.nan
-        elif effect in RATIOS:
-            numbers = [number for cell in read(effect) if (number := _to_number(cell)) is not None]
-            mean = float(np.mean(numbers)) if numbers else 0.0
-            values[effect] = math.log(mean) if mean > 0 else math.nan
-    return Shown(ids, values)
+
+def _name_field(effect: EffectSpec) -> str:
+    """Return the field of the items that an effect is of; blank for overlap."""
+    if isinstance(effect, Share):
+        return effect.share.partition("=")[0]
+    return effect if effect in RATIOS else ""
 
 
 def _has(cell: Any, wanted: str) -> bool:
@@ -161,6 +187,9 @@ class Ledger:
     Args:
         looks: The rows of every look: one after each persona.
         floor: The overlap of identical requests, of each persona.
+        n_items: The number of items of all answers.
+        lacking: The number of those without a value, by effect and by value of the attribute.
+        empty: The number of answers without items, by the value of the attribute.
     """
 
     spec: ProbeSpec
@@ -168,6 +197,9 @@ class Ledger:
     n_replies: int = 0
     looks: list[dict[str, Any]] = field(default_factory=list)
     floor: list[float] = field(default_factory=list)
+    n_items: int = 0
+    lacking: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    empty: Counter[str] = field(default_factory=Counter)
     _shown: dict[int, list[tuple[int, Shown]]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
@@ -188,14 +220,53 @@ class Ledger:
         """The number of personas with all replies."""
         return sum(len(shown) == self.spec.n_for_each for shown in self._shown.values())
 
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether many personas were asked about, and no undecided effect has a value."""
+        is_open = [effect.n == 0 for effect in self.effects if not effect.verdict]
+        return self.n_complete >= _TRIED and bool(is_open) and all(is_open)
+
     def add(self, asked: Asked, reply: ChatReply) -> bool:
-        """Add a reply; return whether no other one is needed."""
+        """Add a reply; return whether no other one is needed.
+
+        Raises:
+            MissingEvidence: No item of many answers has a field that is compared.
+        """
         shown = self._shown[asked.persona]
-        shown.append((asked.arm, read_shown(self.spec, reply.text, self.table)))
+        read = read_shown(self.spec, reply.text, self.table)
+        shown.append((asked.arm, read))
         self.n_replies += 1
+        self.n_items += len(read.items)
+        _, value = self.spec.arms[asked.arm]
+        self.empty[value] += not read.items
+        for name, n in read.lacking.items():
+            self.lacking[name][value] += n
+        if self.n_replies >= _TRIED:
+            self._require_fields(reply.text)
         if len(shown) == self.spec.n_for_each:
             self._look(shown)
-        return self.spec.stop == "decided" and self.is_decided
+        return self.is_in_vain or (self.spec.stop == "decided" and self.is_decided)
+
+    def _require_fields(self, reply: str) -> None:
+        """Raise MissingEvidence if no item has a field."""
+        endpoint = self.spec.endpoint
+        if not self.n_items:
+            message = f"none of {self.n_replies} answers has an item at {endpoint.items}"
+            raise MissingEvidence(message, where="endpoint.items", remedy="check the path")
+        for effect in self.spec.effects:
+            name, items = _name_field(effect), json.loads(reply)
+            n_lacking = self.lacking[name_effect(effect)].total() if name else 0
+            if not items or n_lacking < self.n_items:
+                continue
+            path = endpoint.fields.get(name, name)
+            cells = [cell for cell in _read_cells(self.spec, reply, self.table)[1][name] if cell]
+            message = f"no item of {self.n_replies} answers has {path}"
+            fields = [*flatten_settings(items[0])] if isinstance(items[0], Mapping) else []
+            remedy = suggest(path.removeprefix("$."), [field for field, _ in fields])
+            if cells:
+                message = f"{path} is a number in no item of {self.n_replies} answers: {cells[0]}"
+                remedy = "give the path of a number, such as 2034.1"
+            raise MissingEvidence(message, where=f"endpoint.fields.{name}", remedy=remedy)
 
     def _look(self, shown: Sequence[tuple[int, Shown]]) -> None:
         spec = self.spec

@@ -29,6 +29,7 @@ from recbias.language.endpoints import ChatReply, ChatRequest
 from recbias.language.limits import SharedLimits
 from recbias.language.reply_store import ReplyStore
 from recbias.reports.probe import describe_probe, render_probe
+from recbias.reports.render import replace_undefined
 from recbias.reports.run import to_records
 from recbias.runner.address import describe_environment
 from recbias.runner.folder import RunFolder, write_manifest
@@ -95,6 +96,7 @@ def probe(
     Raises:
         UserError: The spec has a fault.
         RequestRefused: A header needs a variable that is not set, or the endpoint refuses.
+        MissingEvidence: No item of the first answers has a field that is compared.
         MissingReplies: The endpoint does not answer, or not with items; stored replies are used by
             the next call.
 
@@ -110,6 +112,7 @@ def probe(
     with collect_warnings() as warnings:
         stopped = _ask(read, work, state["seed"], ledger, on_progress)
     limits = SharedLimits.of_model(_limit(read), work / "replies", read.digest)
+    floor = [overlap for overlap in ledger.floor if not np.isnan(overlap)]
     summary = {
         "requests": ledger.n_replies,
         "budget": read.budget.requests,
@@ -118,7 +121,10 @@ def probe(
         "personas": ledger.n_complete,
         "decided": ledger.is_decided,
         "stopped": stopped,
-        "noise_floor": float(np.nanmean(ledger.floor)) if ledger.floor else None,
+        "empty": dict(ledger.empty),
+        "items": ledger.n_items,
+        "lacking": {name: dict(counts) for name, counts in ledger.lacking.items()},
+        "noise_floor": float(np.mean(floor)) if floor else None,
         "family": len(ledger.effects),
         "alpha": read.alpha,
     }
@@ -130,7 +136,8 @@ def probe(
         looks.to_csv(work / "effects.csv", index=False, lineterminator="\n")
         (work / "spec.yaml").write_text(dump(plain), encoding="utf-8")
         described = {"sentences": sentences, "summary": summary, "effects": to_records(effects)}
-        text = json.dumps({**state, **described}, indent=1, default=str)
+        described = replace_undefined({**state, **described})
+        text = json.dumps(described, indent=1, default=str, allow_nan=False)
         (work / _STATE).write_text(text + "\n", encoding="utf-8")
         render_probe(work, sentences, looks)
         write_manifest(work, _describe(read, state, warnings))
@@ -176,7 +183,7 @@ def _limit(spec: ProbeSpec) -> Any:
 def _ask(
     spec: ProbeSpec, work: Path, seed: int, ledger: Ledger, on_progress: ProgressListener | None
 ) -> str:
-    """Ask until it is decided; return ``decided``, ``budget`` or ``personas``."""
+    """Ask until it is decided; return ``decided``, ``in vain``, ``budget`` or ``personas``."""
     store = ReplyStore(work / "replies")
     store.refresh()
     planned = {asked.request.address: asked for asked in list_requests(spec, seed)}
@@ -201,8 +208,8 @@ def _ask(
         except MissingReplies as error:
             remedy = "check url and items, and that the server runs; then run again: it goes on"
             raise MissingReplies(error.message, where="endpoint", remedy=remedy) from error
-    if spec.stop == "decided" and ledger.is_decided:
-        return "decided"
+    if ledger.is_in_vain or (spec.stop == "decided" and ledger.is_decided):
+        return "in vain" if ledger.is_in_vain else "decided"
     is_limited = spec.n_personas < min(
         spec.personas.n_available, spec.personas.count or spec.personas.n_available
     )

@@ -45,7 +45,6 @@ from recbias.config.specs import (
 )
 from recbias.core import measures
 from recbias.core.errors import (
-    ConfigError,
     Contradiction,
     MissingExtra,
     MissingFile,
@@ -210,11 +209,7 @@ class Resolver:
             example = next(iter(self.registries[kind].table), "package/Name")
             raise WrongType(message, remedy=f"write {name_key}: {example}")
         name_location = location if isinstance(raw, str) else (*location, name_key)
-        reader = _EntryReader(
-            *(self.document, self.registries, self.k, self.device, self.resolve),
-            *(kind, location, name_location),
-        )
-        return reader.read(name, entry, label)
+        return _EntryReader(self, kind, location, name_location).read(name, entry, label)
 
     def _refuse_misspelt_name(
         self, kind: str, name_key: str, entry: dict[str, Any], location: KeyPath
@@ -253,14 +248,15 @@ def _expand(spec: PluginSpec) -> Iterator[PluginSpec]:
 class _EntryReader:
     """Reads one entry; faults are recorded in the document."""
 
-    document: Document
-    registries: _Registries
-    k: int
-    device: str | None
-    resolve: _ResolveMetric
+    resolver: Resolver
     kind: str
     location: KeyPath
     name_location: KeyPath
+
+    @property
+    def document(self) -> Document:
+        """The document of the entry."""
+        return self.resolver.document
 
     def read(self, written_name: str, entry: dict[str, Any], label: Any) -> PluginSpec | None:
         """Return the plug-in of an entry, or None if it has a fault.
@@ -281,9 +277,14 @@ class _EntryReader:
         raw = self._merge_settings(cls, entry, name_settings)
         entry_keys = _list_entry_keys(self.kind, is_grouped=grouping is not None)
         builder = Builder(
-            self.document, shorten_name(name), resolve_entry=self.resolve, entry_keys=entry_keys
+            self.document,
+            shorten_name(name),
+            resolve_entry=self.resolver.resolve,
+            entry_keys=entry_keys,
         )
-        plugin, search = _read_searched(builder, cls, raw, tune, self.location, self.resolve)
+        plugin, search = _read_searched(
+            builder, cls, raw, tune, self.location, self.resolver.resolve
+        )
         if len(self.document.faults) > n_faults:  # else they are checked with those of the others
             self._report_missing_packages(shorten_name(name), cls)
         if plugin is None:
@@ -315,13 +316,15 @@ class _EntryReader:
 
     def _load(self, name: str) -> tuple[str, type, dict[str, Any]] | None:
         """Return the name, the class, and the settings in the name: ``k`` of ``nDCG@10``."""
-        registry, settings = self.registries[self.kind], dict[str, Any]()
+        registry, settings = self.resolver.registries[self.kind], dict[str, Any]()
         try:
             if self.kind == "metrics" and not is_file(name):
                 name, settings = measures.parse_metric(name)
             return registry.resolve_name(name), registry.load(name, base=self._folder), settings
         except UnknownName as error:
-            error.remedy = _find_other_kind(name, self.kind, self.registries) or error.remedy
+            error.remedy = (
+                _find_other_kind(name, self.kind, self.resolver.registries) or error.remedy
+            )
             self.document.add_error(self.name_location, error)
         except MissingFile as error:
             self.document.add_error(
@@ -344,8 +347,7 @@ class _EntryReader:
             remedy = "remove rerank, or choose a model that recommends lists, such as EASE"
             self._blame("rerank", "the model recommends no lists", remedy, Contradiction)
             return ()
-        reader = _RerankerReader(self.document, self.registries["rerankers"], self.resolve, self.k)
-        return reader.read(raw, (*self.location, "rerank"))
+        return _read_rerankers(self.resolver, raw, (*self.location, "rerank"))
 
     def _move_grouping(
         self, cls: type, entry: dict[str, Any], name_settings: dict[str, Any]
@@ -387,12 +389,12 @@ class _EntryReader:
         for key in name_settings.keys() & entry.keys():
             self._blame_repetition(key)
         raw = entry | dict(name_settings)
-        if self.device is not None and "device" in read_settings(cls):
-            raw.setdefault("device", self.device)
+        if self.resolver.device is not None and "device" in read_settings(cls):
+            raw.setdefault("device", self.resolver.device)
         cutoff = read_settings(cls).get("k")
         has_open_cutoff = cutoff is not None and not cutoff.needed and cutoff.default is None
         if self.kind == "metrics" and has_open_cutoff and raw.get("k") is None:
-            raw["k"] = self.k
+            raw["k"] = self.resolver.k
         return raw
 
     def _blame_repetition(self, key: str) -> None:
@@ -428,85 +430,66 @@ def _list_entry_keys(kind: str, *, is_grouped: bool) -> tuple[str, ...]:
 # ---- re-rankers of a model ----
 
 
-@dataclass(frozen=True)
-class _RerankerReader:
-    """Reads the value of ``rerank``; faults are recorded in the document.
+def _read_rerankers(resolver: Resolver, raw: Any, location: KeyPath) -> tuple[PluginSpec, ...]:
+    """Return the re-rankers of an entry, or of a list; one for each value of its dial."""
+    entries: list[tuple[Any, KeyPath]] = [(raw, location)]
+    if isinstance(raw, list):
+        entries = [(entry, (*location, at)) for at, entry in enumerate(raw)]
+    if not entries:
+        remedy = "name a re-ranker, or remove the key"
+        resolver.document.add_fault(location, "is an empty list", remedy=remedy, kind=WrongType)
+    read = [item for entry in entries for item in _read_versions(resolver, *entry)]
+    return tuple(distinguish_plugins([spec for spec, _ in read], [value for _, value in read]))
 
-    Args:
-        registry: The re-rankers.
-        resolve: Resolves an entry of a kind.
-        k: The length of the lists.
-    """
 
-    document: Document
-    registry: Registry
-    resolve: _ResolveMetric
-    k: int
-
-    def read(self, raw: Any, location: KeyPath) -> tuple[PluginSpec, ...]:
-        """Return the re-rankers of an entry, or of a list; one for each value of its dial."""
-        entries: list[tuple[Any, KeyPath]] = [(raw, location)]
-        if isinstance(raw, list):
-            entries = [(entry, (*location, at)) for at, entry in enumerate(raw)]
-        if not entries:
-            self._blame(location, "is an empty list", "name a re-ranker, or remove the key")
-        read = [item for entry in entries for item in self._read_entry(*entry)]
-        specs, values = [spec for spec, _ in read], [value for _, value in read]
-        return tuple(distinguish_plugins(specs, values))
-
-    def _read_entry(
-        self, entry: Any, location: KeyPath
-    ) -> Iterator[tuple[PluginSpec, dict[str, Any]]]:
-        """Yield the re-rankers of an entry, each with the value of its dial in a list of them."""
-        dial = self._find_dial(entry, location)
-        if not dial or not isinstance(entry.get(dial), list):
-            if (spec := self._resolve(entry, location)) is not None:
-                yield spec, {}
+def _read_versions(
+    resolver: Resolver, entry: Any, location: KeyPath
+) -> Iterator[tuple[PluginSpec, dict[str, Any]]]:
+    """Yield the re-rankers of an entry, each with the value of its dial in a list of them."""
+    dial, document = _find_dial(resolver, entry, location), resolver.document
+    values = entry.get(dial) if dial else None
+    if not isinstance(values, list):
+        if (spec := _read_reranker(resolver, entry, location)) is not None:
+            yield spec, {}
+        return
+    if not values:
+        where, remedy = (*location, dial), f"give values, or leave {dial} out"
+        document.add_fault(where, "is an empty list", remedy=remedy, kind=WrongType)
+    if "tune" in entry:
+        message, remedy = f"has values of {dial} and a search", f"remove tune, or values of {dial}"
+        document.add_fault(location, message, remedy=remedy, kind=Contradiction)
+        return
+    for value in values:
+        spec = _read_reranker(resolver, entry | {dial: value}, location)
+        if spec is None:
             return
-        if not entry[dial]:
-            self._blame((*location, dial), "is an empty list", f"give values, or leave {dial} out")
-        if "tune" in entry:
-            remedy = f"remove tune, or the values of {dial}"
-            self._blame(location, f"has values of {dial} and a search", remedy, Contradiction)
-            return
-        for value in self._refuse_repeated(entry[dial], (*location, dial)):
-            spec = self._resolve(entry | {dial: value}, location)
-            if spec is None:
-                return
-            yield spec, {dial: value}
+        yield spec, {dial: value}
 
-    def _refuse_repeated(self, values: Sequence[Any], location: KeyPath) -> Sequence[Any]:
-        """Return values each once; one that is there twice is a fault."""
-        unique = [value for at, value in enumerate(values) if value not in values[:at]]
-        if len(unique) < len(values):
-            self._blame(location, "has a value twice", "list each value once", Contradiction)
-        return unique
 
-    def _find_dial(self, entry: Any, location: KeyPath) -> str:
-        """Return the setting of which there may be several values, blank for a faulty entry."""
-        name = entry.get("name") if isinstance(entry, dict) else None
-        if not isinstance(name, str):
-            return ""
-        try:
-            cls: Any = self.registry.load(name, base=self.document.mark(location).folder)
-        except UserError:  # reported where the entry is resolved
-            return ""
-        dial = getattr(cls, "dial", "")
-        return dial if isinstance(dial, str) else ""
+def _find_dial(resolver: Resolver, entry: Any, location: KeyPath) -> str:
+    """Return the setting of which there may be several values, blank for a faulty entry."""
+    name = entry.get("name") if isinstance(entry, dict) else None
+    if not isinstance(name, str):
+        return ""
+    folder = resolver.document.mark(location).folder
+    try:
+        cls: Any = resolver.registries["rerankers"].load(name, base=folder)
+    except UserError:  # reported where the entry is resolved
+        return ""
+    dial = getattr(cls, "dial", "")
+    return dial if isinstance(dial, str) else ""
 
-    def _resolve(self, entry: Any, location: KeyPath) -> PluginSpec | None:
-        spec = self.resolve("rerankers", entry, location)
-        n = None if spec is None else spec.parameters.get("candidates")
-        if isinstance(n, int) and n < self.k:
-            message = f"{n} candidates are fewer than k, which is {self.k}"
-            where = (*location, "candidates") if "candidates" in entry else location
-            self._blame(where, message, f"set candidates: {max(100, 10 * self.k)}", OutOfRange)
-        return spec
 
-    def _blame(
-        self, location: KeyPath, message: str, remedy: str, kind: type[ConfigError] = WrongType
-    ) -> None:
-        self.document.add_fault(location, message, remedy=remedy, kind=kind)
+def _read_reranker(resolver: Resolver, entry: Any, location: KeyPath) -> PluginSpec | None:
+    spec, k = resolver.resolve("rerankers", entry, location), resolver.k
+    n = None if spec is None else spec.parameters.get("candidates")
+    if isinstance(n, int) and n < k:
+        message, remedy = f"{n} candidates are fewer than k, which is {k}", max(100, 10 * k)
+        where = (*location, "candidates") if "candidates" in entry else location
+        resolver.document.add_fault(
+            where, message, remedy=f"set candidates: {remedy}", kind=OutOfRange
+        )
+    return spec
 
 
 def _make_reranked(base: PluginSpec, reranker: PluginSpec) -> PluginSpec:

@@ -5,7 +5,7 @@ Load an experiment: read its spec, validate every section and build every plug-i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -83,13 +83,6 @@ class Experiment:
     ) -> UserError:
         """Return the error of a fault at a location of the spec: ``file:line:column: key``."""
         return self.document.error(location, message, remedy=remedy, kind=kind)
-
-    def find_short_lists(self, metric: PluginSpec) -> Iterator[UserError]:
-        """Yield a fault if the lists are shorter than the cutoff of a metric."""
-        k = metric.cutoff
-        if k is not None and k > self.k and "lists" in metric.needs:
-            message = f"{metric.name}@{k} needs lists of {k}, but k is {self.k}"
-            yield self.fault(metric.where, message, remedy=f"set k: {k}", kind=Contradiction)
 
     def as_spec(self) -> dict[str, Any]:
         """Return the complete spec with defaults and absolute paths; it can be loaded again."""
@@ -266,10 +259,6 @@ def _load(
         except UserError as error:
             document.add_error(("report", "reference"), error)
     _require_packages(experiment)
-    if document.faults and experiment.k == (document.data.get("k") or experiment.k):
-        for metric in filter(_has_known_needs, experiment.metrics):  # else found by the plan
-            for fault in experiment.find_short_lists(metric):
-                document.add_error(metric.where, fault)
     return experiment
 
 
@@ -285,11 +274,6 @@ def _require_packages(experiment: Experiment) -> None:
             require_packages(user, package)
         except UserError as error:
             experiment.document.add_error(place, error)
-
-
-def _has_known_needs(metric: PluginSpec) -> bool:
-    """Return whether the class of a metric says what it needs, which a user's may have omitted."""
-    return isinstance(getattr(metric.plugin, "needs", None), frozenset)
 
 
 class _Loader:
@@ -337,6 +321,7 @@ class _Loader:
             document=self.document,
             metrics=metrics,
             labels=[model.label for model in models],
+            baselines=[model.label for model in models if model.is_baseline],
             k=self.values["k"],
             variants=self.list_variants(models),
             unread=frozenset() if are_complete else self.list_written_names(),

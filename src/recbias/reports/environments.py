@@ -81,8 +81,9 @@ def _split_table(table: wording.Table) -> Iterator[wording.Table]:
         if packs and len(packs[-1][1]) + len(columns) <= room:
             packs[-1] = f"{packs[-1][0]}, {family}", [*packs[-1][1], *columns]
         else:
-            starts = range(0, len(columns), room)
-            packs += [(family, columns[start : start + room]) for start in starts]
+            for start in range(0, len(columns), room):
+                later = f", part {start // room + 1}" if start and family else ""
+                packs.append((family + later, columns[start : start + room]))
     for number, (name, columns) in enumerate(packs, start=1):
         part = table.select_columns([*range(n), *columns])
         title = f"{table.title}: {name or f'part {number}'}"

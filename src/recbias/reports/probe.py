@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,11 @@ _PANEL, _TOP, _FOOT = 170.0, 30.0, 34.0
 _SIDES = (60.0, 456.0)
 _RATIOS = ("price", "popularity")
 _ESTIMATE = ("estimate", "ci_low", "ci_high")
-_REPLACED = {"personas": "when all personas had been asked", "budget": "at the budget"}
+_REPLACED = {
+    "personas": "when all personas had been asked",
+    "budget": "at the budget",
+    "in vain": "when nothing had been measured",
+}
 
 
 # ---- in words ----
@@ -80,30 +84,23 @@ def describe_probe(
         verdict: [
             describe_effect(row, floor, references[row["attribute"]])
             for row in rows
-            if row["verdict"] == verdict
+            if row["verdict"] == verdict and row["n"]
         ]
         for verdict in ("effect", "none", "")
     }
-    n_open, drifts = len(said[""]), _list_drifts(effects)
-    asked = f"after {summary['requests']:,} of {summary['budget']:,} requests"
-    start = f"decided {asked}" if summary["decided"] else f"not decided {asked}"
-    if not summary["decided"] and (n_decided := len(rows) - n_open):
-        start = f"decided in part ({n_decided} of {len(rows)} effects) {asked}"
-    found = "; ".join(said["effect"]) or (
-        "no effect" if summary["decided"] else "no effect was found"
-    )
-    if not said["effect"] and summary["decided"]:
-        found = "no effect is larger than its margin"
+    drifts, unmeasured = _list_drifts(effects), [row for row in rows if not row["n"]]
     unsure = "; but requests that differ in nothing are answered differently" if drifts else ""
-    lines = [f"{start}: {found}{unsure}."]
+    lines = [f"{_answer(rows, said['effect'], unmeasured, summary)}{unsure}."]
     lines += [f"{text}: the endpoint learns from being asked, or is unstable." for text in drifts]
     if said["none"]:
         lines.append(f"Within the margin: {_list_effects(rows, 'none')}.")
     if said[""]:
-        lines.append(f"Undecided {_REPLACED[summary['stopped']]}: {_list_effects(rows, '')}.")
+        measured = [row for row in rows if row["n"]]
+        lines.append(f"Undecided {_REPLACED[summary['stopped']]}: {_list_effects(measured, '')}.")
+    lines += _describe_lacks(summary)
     if floor is not None:
         lines.append(f"Identical requests share {floor:.0%} of their items (Jaccard).")
-    if any(row["kind"] == "placebo" for row in effects) and not drifts:
+    if any(row["kind"] == "placebo" and row["n"] for row in effects) and not drifts:
         lines.append("Requests that differ in nothing are answered alike: no placebo drifts.")
     lines.append(
         f"{summary['personas']:,} personas; each effect is the mean over personas of the "
@@ -118,6 +115,39 @@ def describe_probe(
             "personas without all their answers are left out."
         )
     return lines
+
+
+def _answer(
+    rows: Sequence[Mapping[str, Any]],
+    found: Sequence[str],
+    unmeasured: Sequence[Mapping[str, Any]],
+    summary: Mapping[str, Any],
+) -> str:
+    """Return the verdict: what is decided, what was found and what was not measured."""
+    n_decided = sum(row["verdict"] != "" for row in rows)
+    start = "decided" if summary["decided"] else "not decided"
+    if 0 < n_decided < len(rows):
+        start = f"decided in part ({n_decided} of {len(rows)} effects)"
+    text = "; ".join(found) or "no effect was found"
+    if summary["decided"] and not found:
+        text = "no effect is larger than its margin"
+    if unmeasured:
+        before = "" if len(unmeasured) == len(rows) else f"{text}; "
+        text = f"{before}not measured: {_list_effects(unmeasured, '')}"
+    return f"{start} after {summary['requests']:,} of {summary['budget']:,} requests: {text}"
+
+
+def _describe_lacks(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many answers have no items, and how many items no field."""
+    n_answers, n_items = summary["requests"], summary["items"]
+    counts = [("answers have no items", n_answers, summary["empty"])]
+    for name, by_value in summary["lacking"].items():
+        counts.append((f"items have no {name.removeprefix('share ')}", n_items, by_value))
+    for what, n, by_value in counts:
+        some = {value: count for value, count in by_value.items() if count}
+        if some:
+            told = (f"{count:,} for {value or 'the reference'}" for value, count in some.items())
+            yield f"{sum(some.values()):,} of {n:,} {what}: {', '.join(told)}."
 
 
 def _list_effects(rows: Sequence[Mapping[str, Any]], verdict: str) -> str:

@@ -354,7 +354,7 @@ def describe_means(run: RunTables) -> list[str]:
     each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
     counted = f"n counts the units of each {each} (the smallest number, if they differ)"
     if run.groups is not None:
-        counted = "each unit has the mean of its values, and n counts units"
+        counted = "n counts units, not values"
     notes = [f"Means over {over}: {counted}; the interval is that of the units' means."]
     if ALL not in list_datasets(run):
         return notes * bool(varying)

@@ -28,6 +28,7 @@ from recbias.formats.manifest import Claim
 from recbias.runner.execute import Executor
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.stage import Stage
+from recbias.statistics.groups import average_folds
 from recbias.statistics.multiverse import Contrasts, estimate
 from recbias.statistics.paired import adjust
 
@@ -71,8 +72,8 @@ class ClaimValues:
             UserError: A model, group or value is missing.
             StageError: A stage failed.
         """
-        first = self.read(plan, claim.model, claim.metric)
-        second = None if claim.against is None else self.read(plan, claim.against, claim.metric)
+        first = self.read(plan, claim.model, claim)
+        second = None if claim.against is None else self.read(plan, claim.against, claim)
         groups = None if claim.by is None else self.read_groups(plan, claim)
         if groups is not None and len(np.unique(groups[1])) < 2:
             raise NothingLeft(f"one of the groups of {claim.by!r} has no units")
@@ -94,10 +95,11 @@ class ClaimValues:
             p.append(float(estimate(stack_values(contrasts, len(self.ids), other)).p[0]))
         return p
 
-    def read(
-        self, plan: Plan, label: str, metric: str | Mapping[str, Any]
-    ) -> tuple[AnyArray, FloatArray]:
-        """Return the units of a model, by position in ``ids``, and the mean of each over folds."""
+    def read(self, plan: Plan, label: str, claim: ClaimSpec) -> tuple[AnyArray, FloatArray]:
+        """Return the units of a model, by position in ``ids``, and the value of each.
+
+        Over seeds and folds it is that of ``average_folds``, within the units of each group.
+        """
         wanted = normalize_name(label)
         model_plans = [
             each for each in plan.model_plans if normalize_name(each.model.label) == wanted
@@ -107,17 +109,21 @@ class ClaimValues:
             message = f"no model of the spec is called {label!r}"
             raise UnknownName(message, where="claim", remedy=suggest(label, labels))
         k = plan.experiment.k
-        parts = [self._read_stage(each, label, metric, k) for each in model_plans]
+        parts = [self._read_stage(each, label, claim.metric, k) for each in model_plans]
         units = np.concatenate([units for units, _ in parts])
         values = np.concatenate([values for _, values in parts])
         if len(parts) == 1:
             return units, values
-        used = ~np.isnan(values)
-        sums = np.bincount(units[used], values[used], minlength=len(self.ids))
-        counts = np.bincount(units[used], minlength=len(self.ids))
-        present = np.unique(units)
-        with np.errstate(invalid="ignore"):
-            return present, (sums / counts)[present]
+        folds = np.repeat(np.arange(len(parts)), [len(values) for _, values in parts])
+        present, codes = np.unique(units, return_inverse=True)
+        averaged = average_folds(values, codes, folds, present.size)
+        for group in () if claim.by is None else (0, 1):
+            members, groups = self.read_groups(plan, claim)
+            of_group = members[groups == group]
+            rows, at = np.isin(units, of_group), np.isin(present, of_group)
+            own = average_folds(values[rows], codes[rows], folds[rows], present.size)
+            averaged[at] = own[at]
+        return present, averaged
 
     def _read_stage(
         self, model_plan: ModelPlan, label: str, metric: str | Mapping[str, Any], k: int

@@ -213,7 +213,10 @@ def _check_metrics(experiment: Experiment) -> Iterator[UserError]:
         if has_models:
             yield from _check_chooser(experiment, metric)
         yield from _find_grouping_faults(experiment, metric)
-        yield from experiment.find_short_lists(metric)
+        if (k := metric.cutoff or 0) > experiment.k and "lists" in metric.needs:
+            message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
+            remedy = f"set k: {k}"
+            yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
 
 
 def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[UserError]:

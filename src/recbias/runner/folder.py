@@ -48,9 +48,9 @@ from recbias.runner.results import (
     build_metrics_table,
     describe_searches,
     encode_column,
-    encode_constant,
     list_searches,
     make_fit_keys,
+    repeat_keys,
     write_label_replies,
     write_learning_curves,
     write_response_lines,
@@ -238,7 +238,8 @@ def _describe_datasets(plan: Plan, executor: Executor) -> list[manifest.Dataset]
         )
         dataset: Dataset = executor.value(context.dataset)
         rows = dataset.interactions
-        counts = {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+        users = rows.n_users if dataset.unit == "user" else 0  # of a log that names none
+        counts = {"users": users, "items": rows.n_items, "interactions": len(rows)}
         descriptions.append(
             manifest.Dataset(
                 label=spec.label,
@@ -578,11 +579,10 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
             split: Split = executor.value(context.split)
             queries: Queries = executor.value(context.queries)
             n, keys = split.train.n_items, context.keys
+            data_keys = {"dataset": keys.dataset, "seed": keys.seed, "fold": keys.fold}
             popularity.add(
                 {
-                    "dataset": encode_constant(keys.dataset, n),
-                    "seed": np.full(n, keys.seed),
-                    "fold": np.full(n, keys.fold),
+                    **repeat_keys(data_keys, n),
                     "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
                     "interactions": split.train.item_counts(),
                 }
@@ -607,16 +607,13 @@ def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
 def _build_lists(
     model_plan: ModelPlan, lists: RankedLists, queries: Queries, split: Split
 ) -> Iterator[dict[str, Any]]:
-    keys, size = model_plan.data_context.keys, max(1, TableWriter.GROUP // max(lists.k, 1))
+    size = max(1, TableWriter.GROUP // max(lists.k, 1))
     item_ids = np.concatenate([split.train.item_ids.ids, lists.outside])
     for start in range(0, len(lists), size):
         block = lists.take(slice(start, start + size))
         rows, columns = np.nonzero(block.filled)
         yield {
-            "dataset": encode_constant(keys.dataset, rows.size),
-            "model": encode_constant(model_plan.model.label, rows.size),
-            "seed": np.full(rows.size, keys.seed),
-            "fold": np.full(rows.size, keys.fold),
+            **repeat_keys(make_fit_keys(model_plan), rows.size),
             "query_id": encode_column(rows + start, queries.ids.ids),
             "rank": (columns + 1).astype(np.int32),
             "item_id": encode_column(block.items[block.filled], item_ids),

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 
 from recbias.config.checks import Check
-from recbias.config.experiment import Experiment
+from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core.errors import OutOfRange, UnknownName, WrongType
 from recbias.core.measures import (
     ALL,
@@ -27,7 +27,12 @@ from recbias.core.measures import (
     to_loss,
 )
 from recbias.core.text import normalize_name, suggest
-from recbias.runner.results import FailedValue, ModelMeasurement, build_metrics_table
+from recbias.runner.results import (
+    FailedValue,
+    ModelMeasurement,
+    build_metrics_table,
+    identify_groups,
+)
 from recbias.runner.significance import collect_estimates
 from recbias.statistics.compare import ESTIMATE_KEYS, SystemEstimates, compare_two
 
@@ -84,9 +89,14 @@ def judge_checks(
     experiment: Experiment,
     measurements: Sequence[ModelMeasurement],
     failed: Sequence[FailedValue],
+    groups: Sequence[ModelMeasurement],
 ) -> list[CheckRow]:
     """Return the rows of the checks of a spec for the manifest."""
-    rows = evaluate_checks(experiment.checks, measurements, failed) if experiment.checks else []
+    rows = (
+        evaluate_checks(experiment.checks, measurements, failed, groups)
+        if experiment.checks
+        else []
+    )
     return [{name: _to_json(value) for name, value in row.items()} for row in rows]
 
 
@@ -94,12 +104,15 @@ def evaluate_checks(
     checks: Sequence[Check],
     measurements: Sequence[ModelMeasurement],
     failed: Sequence[FailedValue] = (),
+    groups: Sequence[ModelMeasurement] = (),
 ) -> list[CheckRow]:
     """Return the verdict of each check on each of its models, groups and targets.
 
     With several seeds or folds the mean over them is checked, with several datasets each of them.
     A model without a value has one row, whose value is NaN and which is undecided, also on a
-    dataset where its stage failed; then ``basis`` is ``failure``. ``value`` is the difference from
+    dataset where its stage failed; then ``basis`` is ``failure``. A value without an interval of
+    one of the ``groups`` with a single unit, or of a gap with one, is undecided too, and ``basis``
+    is ``single``. ``value`` is the difference from
     the baseline if the check has one, with its paired interval.
     """
     metrics = _select_means(build_metrics_table(measurements))
@@ -109,7 +122,9 @@ def evaluate_checks(
         _make_key(estimate.keys, ESTIMATE_KEYS): estimate
         for estimate in collect_estimates(defined)
     }
-    return [row for check in checks for row in _evaluate(check, metrics, estimates, failed)]
+    return [
+        row for check in checks for row in _evaluate(check, metrics, estimates, failed, groups)
+    ]
 
 
 def _select_means(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -121,9 +136,14 @@ def _select_means(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _evaluate(
-    check: Check, metrics: pd.DataFrame, estimates: _Estimates, failed: Sequence[FailedValue]
+    check: Check,
+    metrics: pd.DataFrame,
+    estimates: _Estimates,
+    failed: Sequence[FailedValue],
+    groups: Sequence[ModelMeasurement],
 ) -> Iterator[CheckRow]:
     metric = check.metric
+    singles = _find_singles(metric, groups)
     has_cutoff = metrics["k"].isna() if metric.cutoff is None else metrics["k"] == metric.cutoff
     metrics = metrics[(metrics["metric"] == metric.label) & has_cutoff]
     stopped = [keys[:2] for keys in failed if keys[2:] == (metric.label, metric.cutoff)]
@@ -137,8 +157,28 @@ def _evaluate(
         for row in rows or [undefined]:
             value, interval = _measure(check, row, metrics, estimates)
             sides = {(row.get("dataset"), name) for name in (model, check.baseline)}
-            has_failed = math.isnan(value) and not sides.isdisjoint(stopped)
-            yield _build_row(check, row, value, interval, has_failed=has_failed)
+            basis = "value" if _has_no_interval(interval) else "interval"
+            if math.isnan(value):
+                basis = "undefined" if sides.isdisjoint(stopped) else "failure"
+            elif basis == "value" and any(
+                row["group"] in {"", group} and sides >= {side} and row["target"] == target
+                for side, group, target in singles
+            ):
+                basis = "single"
+            yield _build_row(check, row, value, interval, basis)
+
+
+def _find_singles(
+    metric: PluginSpec, groups: Sequence[ModelMeasurement]
+) -> set[tuple[tuple[str, str], str, str]]:
+    """Return dataset, model, group and target of the groups of a metric with a single unit."""
+    if metric.grouping is None or metric.grouping.min_group > 1:
+        return set()
+    return {
+        ((row.dataset, row.model), row.measurement.group, row.measurement.target)
+        for row in groups
+        if row.measurement.n == 1 and identify_groups(row.metric) == identify_groups(metric)
+    }
 
 
 def _measure(
@@ -169,13 +209,9 @@ def _build_row(
     row: Mapping[Any, Any],
     value: float,
     interval: tuple[float, float],
-    *,
-    has_failed: bool,
+    basis: str,
 ) -> CheckRow:
-    verdict = decide(value, interval, check.spec.limits)
-    basis = "value" if _has_no_interval(interval) else "interval"
-    if math.isnan(value):
-        basis = "failure" if has_failed else "undefined"
+    verdict = "undecided" if basis == "single" else decide(value, interval, check.spec.limits)
     keys = {name: str(row.get(name, "")) for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)}
     return {
         **keys,

@@ -53,18 +53,8 @@ def _form_uncertain_groups(queries: Queries, grouping: Grouping) -> UncertainGro
     if grouping.gap == "ugf" and len(groups.names) > 2:
         message = f"ugf compares two groups, and {grouping.by!r} has {len(groups.names):,}"
         raise Contradiction(message, where="gap", remedy="choose gap: difference")
-    find_reference(groups, grouping)
+    _find_reference(groups, grouping)
     return groups
-
-
-def find_reference(groups: UncertainGroups, grouping: Grouping) -> int:
-    """Return the position of the reference group, -1 if there is none."""
-    if not grouping.reference_group:
-        return -1
-    try:
-        return groups.find_code(grouping.reference_group)
-    except UnknownName as error:
-        raise UnknownName(error.message, where="reference_group", remedy=error.remedy) from error
 
 
 def _measure_by_probability(
@@ -74,7 +64,7 @@ def _measure_by_probability(
     rng: np.random.Generator,
 ) -> tuple[Measurement, ...]:
     """Return the means of the groups, or their gap, of each target of a metric."""
-    reference, kind = find_reference(groups, grouping), grouping.gap
+    reference, kind = _find_reference(groups, grouping), grouping.gap
     if kind in {"", "groups"}:
         return tuple(
             group
@@ -141,6 +131,7 @@ class GroupMeasurements:
             _warn_of_groups(groups, self.grouping, self.name)
         if not self.grouping.min_group and self.grouping.gap not in {"ratio", "std"}:
             _warn_of_undefined_gaps(measurements, groups, self.name)
+        _warn_of_single_queries(groups, self.grouping, self.name)
         if self.grouping.gap in {"", "groups"}:
             reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
             named = _find_pairs(groups, self.grouping)
@@ -271,7 +262,7 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups:
     return groups
 
 
-def _find_reference(groups: Groups, grouping: Grouping) -> int:
+def _find_reference(groups: Groups | UncertainGroups, grouping: Grouping) -> int:
     """Return the code of the reference group, -1 if there is none."""
     name = grouping.reference_group
     return _find_code(groups, name, "reference_group") if name else -1
@@ -286,7 +277,7 @@ def _find_pairs(groups: Groups, grouping: Grouping) -> list[tuple[int, int]]:
     return [(a, b) for a, b in {frozenset(pair): pair for pair in pairs}.values()]
 
 
-def _find_code(groups: Groups, name: str, key: str) -> int:
+def _find_code(groups: Groups | UncertainGroups, name: str, key: str) -> int:
     try:
         return groups.find_code(name)
     except UnknownName as error:
@@ -347,11 +338,17 @@ def _warn_of_undefined_gaps(
 def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
     if groups.missing:
         warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
+
+
+def _warn_of_single_queries(groups: Groups, grouping: Grouping, metric: str) -> None:
+    """Warn of groups of one query, which are in gaps nevertheless."""
     singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
-    if singles:
+    if singles and grouping.gap:
         subject, verb = f"{singles[0]} has", "it is"
         if len(singles) > 1:
             subject = f"{len(singles):,} groups, such as {singles[0]}, have"
             verb = "they are"
         reason = f"no interval, and {verb} left out of all tests"
+        if grouping.min_group < 2:
+            reason += ", but not of gaps: min_group: 2 does that"
         warn(f"{metric}: {subject} only one query, so there is {reason}")

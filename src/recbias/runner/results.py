@@ -65,7 +65,13 @@ from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial_rows
 from recbias.statistics.bootstrap import compute_sample_interval
-from recbias.statistics.groups import DEFINITIONS, compare_pooled_groups, pool_groups
+from recbias.statistics.groups import (
+    DEFINITIONS,
+    DIFFERENCES,
+    average_folds,
+    compare_pooled_groups,
+    pool_groups,
+)
 from recbias.statistics.uncertain import compare_pooled_contributions, measure_contributions
 
 
@@ -75,40 +81,41 @@ def share_units(measurements: Sequence[Measurement]) -> bool:
     return all(ids is units[0] or np.array_equal(ids, units[0]) for ids in units[1:])
 
 
-def can_pool(measurements: Sequence[Measurement]) -> bool:
-    """Return whether measurements have the same units, or no unit in common."""
-    if share_units(measurements):
-        return True
-    ids = [measurement.units.ids for measurement in measurements if measurement.units]
-    return len(set(np.concatenate(ids).tolist())) == sum(map(len, ids))
-
-
 def pool_units(measurements: Sequence[Measurement]) -> FloatArray | None:
-    """Return the value of each unit, ``float64[u]``; None if a measurement has no units.
+    """Return the value of each unit of ``pool_ids``: that of ``average_folds``, or of its share.
 
-    It is the mean of the unit if all measurements have the same units; if they have disjoint
-    units, those of one measurement follow those of the other.
+    None if a measurement has no units.
     """
-    values = [measurement.units.values for measurement in measurements if measurement.units]
-    if len(values) < len(measurements):
+    ids = pool_ids(measurements)
+    if ids is None:
         return None
-    return average_defined(values) if share_units(measurements) else np.concatenate(values)
+    scores = [measurement.units for measurement in measurements if measurement.units]
+    values = np.concatenate([units.values for units in scores])
+    if _are_shares(measurements):
+        return values
+    folds = np.repeat(np.arange(len(scores)), [units.values.size for units in scores])
+    if share_units(measurements):
+        codes = np.tile(np.arange(ids.size), len(scores))
+    else:
+        codes, _ = pd.factorize(np.concatenate([units.ids for units in scores]))
+    return average_folds(values, codes, folds, ids.size)
 
 
 def pool_ids(measurements: Sequence[Measurement]) -> Ids | None:
-    """Return the units of ``pool_units``, ``[u]``; None if a measurement has no units."""
+    """Return the units of all measurements, ``[u]``; None if a measurement has no units."""
     ids = [measurement.units.ids for measurement in measurements if measurement.units]
     if len(ids) < len(measurements):
         return None
-    return ids[0] if share_units(measurements) else np.concatenate(ids)
+    return ids[0] if share_units(measurements) else pd.unique(np.concatenate(ids))
 
 
 def _are_shares(measurements: Sequence[Measurement]) -> bool:
-    """Return whether the pooled values are 0 and 1, as those of disjoint units can be."""
-    shares = [
-        measurement.units is not None and measurement.units.share for measurement in measurements
-    ]
-    return all(shares) and (len(shares) == 1 or not share_units(measurements))
+    """Return whether each unit has one value, which is 0 or 1."""
+    scores = [measurement.units for measurement in measurements if measurement.units]
+    if len(scores) < len(measurements) or not all(units.share for units in scores):
+        return False
+    ids = pool_ids(measurements)
+    return ids is not None and ids.size == sum(units.ids.size for units in scores)
 
 
 def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None:
@@ -123,15 +130,13 @@ def find_df(measurements: Sequence[Measurement]) -> float:
 
 
 def estimate_interval(measurements: Sequence[Measurement], mean: float) -> tuple[float, float]:
-    """Return the 95% interval of a mean over folds and seeds; NaN if units differ in part.
+    """Return the 95% interval of a mean over folds and seeds.
 
     Samples without a spread give none where those of single folds gave none.
 
     Intervals that do not follow from the units are averaged, which is conservative: the standard
     error of a mean is at most the mean of the standard errors.
     """
-    if not can_pool(measurements):
-        return math.nan, math.nan
     if any(row.own_interval for row in measurements):
         ends = np.array([[row.ci_low, row.ci_high] for row in measurements])
         low, high = ends.mean(axis=0)
@@ -232,6 +237,11 @@ class ModelMeasurement:
     compared: FloatArray | None = None
 
     @property
+    def fit_keys(self) -> dict[str, Any]:
+        """Dataset, model, seed and fold."""
+        return {name: vars(self)[name] for name in FIT_COLUMNS}
+
+    @property
     def metric_keys(self) -> dict[str, Any]:
         """Metric, k, group and target."""
         group, target = self.measurement.group, self.measurement.target
@@ -250,31 +260,33 @@ class ModelMeasurement:
 
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
-        fit_keys = {name: vars(self)[name] for name in FIT_COLUMNS}
         values = {name: vars(self.measurement)[name] for name in VALUE_COLUMNS}
-        return {**fit_keys, **self.metric_keys, **values}
+        return {**self.fit_keys, **self.metric_keys, **values}
 
 
 def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     """Return the dataset, model, seed and fold of a model plan."""
     keys = model_plan.data_context.keys
-    values = keys.dataset, model_plan.model.label, keys.seed, keys.fold
+    values = keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0
     return dict(zip(FIT_COLUMNS, values, strict=True))
 
 
 def _make_measurement(
-    fit_keys: tuple[str, str, int | str, int | str], metric: PluginSpec, value: Measurement
+    fit_keys: Mapping[str, Any], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
-    """Return a value of a model, whose interval is within the range of the metric."""
-    gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
-    text, plugin = gap.values if gap else "", metric.plugin
-    if not text and isinstance(plugin, HasBounds):
+    """Return a value of a model, whose interval is within the range of the metric or the gap."""
+    plugin = metric.plugin
+    if isinstance(plugin, HasBounds):
         bounds = plugin.find_bounds(value)
     else:
-        bounds = measures.read_bounds(text or read_section(type(plugin), "Range"))
-    return ModelMeasurement(
-        *fit_keys, metric, measures.limit_interval(value, bounds), bounds=bounds
-    )
+        bounds = measures.read_bounds(read_section(type(plugin), "Range"))
+    kind = metric.grouping.gap if metric.grouping and not value.group else ""
+    if kind in DEFINITIONS:
+        width = (bounds[1] - bounds[0]) / (math.sqrt(2.0) if kind == "std" else 1.0)
+        low, high = measures.read_bounds(DEFINITIONS[kind].values)
+        bounds = (low, width if kind in DIFFERENCES else high)
+    limited = measures.limit_interval(value, bounds)
+    return ModelMeasurement(**fit_keys, metric=metric, measurement=limited, bounds=bounds)
 
 
 def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasurement]:
@@ -286,13 +298,13 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
     """
     measurements = []
     for model_plan in plan.model_plans:
-        keys = model_plan.data_context.keys
-        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        fit_keys = make_fit_keys(model_plan)
         for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             values = executor.value(stage) if executor.has_succeeded(stage) else ()
             measurements += [_make_measurement(fit_keys, metric, value) for value in values]
+        none = Measurement(math.nan, n=0, undefined=1)
         measurements += [
-            ModelMeasurement(*fit_keys, metric, Measurement(math.nan, n=0, undefined=1), missing)
+            ModelMeasurement(**fit_keys, metric=metric, measurement=none, missing=missing)
             for metric, model, missing in plan.undefined
             if model.label == model_plan.model.label
         ]
@@ -527,9 +539,9 @@ def collect_groups(
     seed and fold there are no contrasts: ``measured`` has them.
     """
     rows = [row for row in measured if _get_gap(row.metric) == "groups"]
-    listed = {_identify(row.metric) for row in rows}
+    listed = {identify_groups(row.metric) for row in rows}
     gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) == "difference"]
-    alone = [spec for spec in gaps if _identify(spec) not in listed]
+    alone = [spec for spec in gaps if identify_groups(spec) not in listed]
     rows += [row for spec in alone for row in _measure_groups(spec, plan.model_plans, executor)]
     varying = _list_varying(measured)
     if not varying:
@@ -581,15 +593,15 @@ def _pool_gaps(
             gap = GroupMeasurements(spec.name, grouping, spec.plugin.direction)
             seed = derive_seed(0, "bootstrap", folds[0].dataset)
             value = gap.pool([fold.measurement for fold in folds], seed)
-            row = replace(folds[0], **varying)
-            yield replace(row, measurement=limit_interval(value, row.bounds))
+            fit_keys = {**{name: vars(folds[0])[name] for name in FIT_COLUMNS}, **varying}
+            yield _make_measurement(fit_keys, spec, value)
 
 
 def _get_gap(metric: PluginSpec) -> str:
     return metric.grouping.gap if metric.grouping else ""
 
 
-def _identify(metric: PluginSpec) -> tuple[Any, ...]:
+def identify_groups(metric: PluginSpec) -> tuple[Any, ...]:
     """Return what metrics of the same groups share."""
     grouping = metric.grouping
     by = (grouping.by, grouping.min_group) if grouping else ()
@@ -601,8 +613,7 @@ def _measure_groups(
 ) -> Iterator[ModelMeasurement]:
     """Yield the groups of a gap, from the stored values of the queries."""
     for model_plan in model_plans:
-        keys = model_plan.data_context.keys
-        fit_keys = (keys.dataset, model_plan.model.label, keys.seed or 0, keys.fold or 0)
+        fit_keys = make_fit_keys(model_plan)
         for spec, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
             if spec != metric or spec.grouping is None or not executor.has_succeeded(stage):
                 continue
@@ -650,9 +661,22 @@ def _compare(
     return compare_pooled_groups(groups, min_group=least, reference=reference, named=named)
 
 
-def encode_constant(value: str, length: int) -> Any:
-    """Return a column that repeats one text, as an Arrow dictionary array."""
-    return encode_column(np.zeros(length, dtype=np.int32), np.array([value], dtype=object))
+_NUMBERS = frozenset({"seed", "fold", "k"})
+"""The keys of a row that are numbers; the others are texts."""
+
+
+def repeat_keys(keys: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """Return columns of ``n`` rows that repeat keys: numbers, and texts as Arrow dictionaries."""
+    columns: dict[str, Any] = {}
+    for name, value in keys.items():
+        if name in _NUMBERS:
+            is_cutoff = name == "k"  # which may be missing
+            number = math.nan if value is None else value
+            columns[name] = np.full(n, number, dtype=np.float64 if is_cutoff else None)
+        else:
+            codes = np.zeros(n, dtype=np.int32)
+            columns[name] = encode_column(codes, np.array([value], dtype=object))
+    return columns
 
 
 def encode_column(codes: AnyArray, texts: Ids) -> Any:
@@ -799,7 +823,7 @@ def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> Non
     """Write each direction once, and the table of them; nothing without directions."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for value in measured:
-        keys = {name: vars(value)[name] for name in FIT_COLUMNS} | {"metric": value.metric.label}
+        keys = value.fit_keys | {"metric": value.metric.label}
         for name, axis in value.measurement.axes.items():
             row = keys | {"direction": name}
             if tuple(row.values()) in rows or np.isnan(axis).any():
@@ -816,7 +840,7 @@ def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
     counts = value.measurement.counts
     if counts is None:
         return []
-    keys = {name: vars(value)[name] for name in FIT_COLUMNS} | value.metric_keys
+    keys = value.fit_keys | value.metric_keys
     numbered = [f"count_{number}" for number in range(1, counts.size + 1)]
     names = getattr(value.metric.plugin, "count_names", numbered)
     rows = zip(names, counts.ravel().tolist(), strict=True)
@@ -830,10 +854,11 @@ def build_unit_tables(measurements: Iterable[ModelMeasurement]) -> Iterator[dict
         if units is None or units.errors is not None:  # of which no mean has the interval alone
             continue
         n = units.values.size
-        ids = {"unit": encode_constant(units.unit, n)}
-        ids["unit_id"] = encode_column(np.arange(n), units.ids)
-        yield {**_repeat_fit_keys(row, n), **ids, **_repeat_metric_keys(row, n)} | {
-            "value": units.values
+        yield {
+            **repeat_keys(row.fit_keys | {"unit": units.unit}, n),
+            "unit_id": encode_column(np.arange(n), units.ids),
+            **repeat_keys(row.metric_keys, n),
+            "value": units.values,
         }
 
 
@@ -856,31 +881,12 @@ def build_replicate_tables(
         if replicates is None or units is not None or row.measurement.target or row.is_pooled:
             continue
         n, digest = replicates.size, query_digests[row.dataset, row.seed, row.fold]
-        yield {**_repeat_fit_keys(row, n), **_repeat_metric_keys(row, n)} | {
-            "queries": encode_constant(digest, n),
+        yield {
+            **repeat_keys(row.fit_keys | row.metric_keys | {"queries": digest}, n),
             "df": np.full(n, row.measurement.df, dtype=np.float64),
             "log_scale": np.full(n, row.measurement.log_scale),
             "value": replicates,
         }
-
-
-def _repeat_fit_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    return {
-        "dataset": encode_constant(row.dataset, n),
-        "model": encode_constant(row.model, n),
-        "seed": np.full(n, row.seed),
-        "fold": np.full(n, row.fold),
-    }
-
-
-def _repeat_metric_keys(row: ModelMeasurement, n: int) -> dict[str, Any]:
-    keys = row.metric_keys
-    return {
-        "metric": encode_constant(keys["metric"], n),
-        "k": np.full(n, math.nan if keys["k"] is None else keys["k"], dtype=np.float64),
-        "group": encode_constant(keys["group"], n),
-        "target": encode_constant(keys["target"], n),
-    }
 
 
 def list_searches(plan: Plan, executor: Executor) -> list[tuple[ModelPlan, SearchResult]]:

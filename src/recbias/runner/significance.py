@@ -35,7 +35,6 @@ from recbias.runner.results import (
     ModelMeasurement,
     average_defined,
     average_replicates,
-    can_pool,
     find_df,
     pool_ids,
     pool_units,
@@ -283,10 +282,6 @@ def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[
         complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
         if row.identity in pooled:
             complete = {name: [pooled[folds[0].identity]] for name, folds in complete.items()}
-        if not all(can_pool([fold.measurement for fold in folds]) for folds in complete.values()):
-            reason = "the folds differ in units, so no test compares models"
-            warn(f"{metric_keys[0]} on {dataset}: {reason}")
-            continue
         fold_keys = {name: ALL if averaged[name] else vars(row)[name] for name in averaged}
         named_keys = dict(zip(METRIC_KEY_COLUMNS, metric_keys, strict=True))
         yield _build_estimates({"dataset": dataset, **fold_keys, **named_keys}, complete)

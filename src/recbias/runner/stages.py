@@ -203,24 +203,21 @@ def _require_labels(
     return arrays
 
 
-def _require_state(fitted: object, model: str) -> State:
+def _require_state(fitted: Any, model: str) -> State:
     """Return the state of a fitted model, if it maps names to arrays of numbers or text."""
+    remedy = "give the fitted model a state() that returns arrays"
     if not isinstance(fitted, Storable):
-        raise _make_state_error(f"{model} has restore() but its fitted model no state()")
+        message = f"{model} has restore() but its fitted model no state()"
+        raise BrokenContract(message, remedy=remedy)
     state = fitted.state()
     if not isinstance(state, Mapping):
-        returned = type(state).__name__
-        raise _make_state_error(f"state() of {model} returns {returned}, not a dict of arrays")
+        message = f"state() of {model} returns {type(state).__name__}, not a dict of arrays"
+        raise BrokenContract(message, remedy=remedy)
     for name, array in state.items():
-        if not isinstance(name, str):
-            raise _make_state_error(f"state() of {model} has a name that is not text: {name!r}")
-        if np.asarray(array).dtype.hasobject:
-            raise _make_state_error(f"state() of {model} has Python objects in {name!r}")
+        if not isinstance(name, str) or np.asarray(array).dtype.hasobject:
+            message = f"state() of {model} has {name!r}, which is no name of an array of numbers"
+            raise BrokenContract(message, remedy=remedy)
     return {name: np.asarray(array) for name, array in state.items()}
-
-
-def _make_state_error(message: str) -> BrokenContract:
-    return BrokenContract(message, remedy="give the fitted model a state() that returns arrays")
 
 
 @dataclass(frozen=True, eq=False)

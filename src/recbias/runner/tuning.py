@@ -224,10 +224,9 @@ class MedianPruner:
         3.2.2; as Optuna implements it.
     """
 
-    def __init__(self, tune: Tune, trials: Sequence[Trial]) -> None:
-        median_pruner = _import_optuna().pruners.MedianPruner
-        pruner = median_pruner(n_startup_trials=_MIN_COMPLETE_TRIALS, n_warmup_steps=_MIN_EPOCHS)
-        self._trial = _create_study(tune, trials, pruner=pruner).ask()
+    def __init__(self, trials: Sequence[Trial]) -> None:
+        self._curves = [trial.curve for trial in trials if trial.state == "done"]
+        self._n_epochs = max(map(len, self._curves), default=0)
         self.curve: list[float] = []
 
     def __call__(self, epoch: int, score: float) -> None:
@@ -237,8 +236,12 @@ class MedianPruner:
             Pruned: The training should stop.
         """
         self.curve.append(score)
-        self._trial.report(score, len(self.curve))
-        if self._trial.should_prune():
+        n = len(self.curve)
+        is_early = n < _MIN_EPOCHS or len(self._curves) < _MIN_COMPLETE_TRIALS
+        if is_early or n > self._n_epochs:
+            return
+        others = [(*curve, max(curve))[min(n - 1, len(curve))] for curve in self._curves if curve]
+        if max(self.curve) < np.median(others):
             raise Pruned
 
 
@@ -246,7 +249,6 @@ def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
     optuna = _import_optuna()
     study = optuna.create_study(direction="maximize", **options)
     distributions, states = _make_distributions(tune.space), optuna.trial.TrialState
-    n_epochs = max((len(trial.curve) for trial in trials if trial.state == "done"), default=0)
     for trial in (trial for trial in trials if trial.state != "failed"):
         done = trial.state == "done"
         study.add_trial(
@@ -258,16 +260,10 @@ def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
                     for dimension in tune.space
                 },
                 distributions=distributions,
-                intermediate_values=_extend_curve(trial, n_epochs if done else 0),
+                intermediate_values=dict(enumerate(trial.curve, start=1)),
             )
         )
     return study
-
-
-def _extend_curve(trial: Trial, n_epochs: int) -> dict[int, float]:
-    """Return the validation score by epoch, with the best one for epochs after the last."""
-    best = [max(trial.curve)] * (n_epochs - len(trial.curve)) if trial.curve else []
-    return dict(enumerate((*trial.curve, *best), start=1))
 
 
 def _make_distributions(space: Sequence[Dimension]) -> dict[str, Any]:
@@ -535,7 +531,7 @@ class RunTrial:
         known = None if baseline is None else (self.answer_baseline(self.model), baseline)
         scorer = ValidationScorer(data, self.tune.metric, labels, known)
         scorer.check()
-        pruner = MedianPruner(self.tune, trials) if can_prune(self.tune) else None
+        pruner = MedianPruner(trials) if can_prune(self.tune) else None
         start = time.perf_counter()
         score, failure = attempt(lambda: self._score(scorer, settings, pruner))
         seconds = time.perf_counter() - start

@@ -25,7 +25,12 @@ from recbias.core.text import suggest
 from recbias.reports.run import RunTables
 from recbias.reports.views import format_title
 from recbias.statistics.bootstrap import compare_replicates
-from recbias.statistics.groups import compute_moments, measure_gap, welch_contrasts
+from recbias.statistics.groups import (
+    average_folds,
+    compute_moments,
+    measure_gap,
+    welch_contrasts,
+)
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
 from recbias.statistics.spread import MOST_COMPARED, NAME, compare_spreads, find_df
 
@@ -304,7 +309,7 @@ def _is_of_queries(definition: Mapping[str, Any]) -> bool:
 
 
 def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
-    """Return the defined values of the units of each value; over seeds and folds their means."""
+    """Return the defined values of the units of each value; ``average_folds`` for several."""
     units = _split_values(run.per_unit, "unit_id")
     divided = _divide_units(run, units)
     values = {key: of_value.dropna() for key, of_value in units.items()} | divided
@@ -316,7 +321,10 @@ def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
             if (*key[:2], seed, fold, *key[4:6], group, key[7]) in averaged:
                 parts[*key[:2], seed, fold, *key[4:]].append(of_value)
     for key, folds in parts.items():
-        values[key] = pd.concat(folds).groupby(level=0, sort=False, observed=True).mean()
+        codes, ids = pd.factorize(np.concatenate([part.index for part in folds]))
+        of_folds = np.repeat(np.arange(len(folds)), [len(part) for part in folds])
+        scores = np.concatenate([part.to_numpy(np.float64) for part in folds])
+        values[key] = pd.Series(average_folds(scores, codes, of_folds, len(ids)), ids)
     return values
 
 
@@ -629,11 +637,11 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
     Raises:
         UnknownName: The correction does not exist.
     """
-    rows = [row for pair in pair_runs(runs) for row in _compare_pair_of_gap_comparison(pair)]
+    rows = [row for pair in pair_runs(runs) for row in _compare_gap_pair(pair)]
     return _adjust_p_values(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
 
 
-def _compare_pair_of_gap_comparison(pair: RunPair) -> Iterator[dict[str, Any]]:
+def _compare_gap_pair(pair: RunPair) -> Iterator[dict[str, Any]]:
     a, b, units = pair.a, pair.b, pair.units
     metrics = _select_changed(a, b, pair.merge())
     keys = metrics[_KEY_COLUMNS].itertuples(index=False, name=None)

@@ -36,6 +36,9 @@ _MEANS = "m_g is the mean over the queries of g of"
 _VALUES = "x is, for each query,"
 _ATKINSON = "e_g = (mean of √x over g)²"
 
+DIFFERENCES = frozenset({"difference", "std", "ugf", "mad"})
+"""The gaps that are at most as wide as the range of the metric; ``std`` divided by √2."""
+
 
 class _GapDefinition(NamedTuple):
     """The words for a gap, its formula, what the formula is of, and its range."""
@@ -688,7 +691,8 @@ def _measure_covariance(members: Members) -> FloatArray:
     covariance = np.diag(variance / n)
     if members.overlap:
         deviations = np.nan_to_num(members.tabulate() - members.moments.mean[:, None])
-        weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
+        with np.errstate(invalid="ignore"):  # a group of one has no variance
+            weights = deviations / np.sqrt(n * (n - 1.0))[:, None]
         covariance = np.diag(np.where(_mark_constant(members.moments), variance / n, 0.0))
         covariance += weights @ weights.T
     return covariance
@@ -811,13 +815,53 @@ def orient_gap(means: FloatArray, observed: FloatArray, kind: str) -> FloatArray
     return np.asarray((high - low) / (math.sqrt(2) if kind == "std" else 1.0))
 
 
+def average_folds(
+    values: FloatArray, units: AnyArray, folds: AnyArray, n_units: int
+) -> FloatArray:
+    """Return one value for each unit, ``float64[n_units]``, whose mean is the mean over folds.
+
+        m = (1/F) Σ_f m_f,    z_u = m + Σ_f (x_uf - m) U / (F n_f)
+
+    m_f is the mean of the n_f defined values of fold f (or of a seed), the inner sum is over the
+    folds in which u has one, and U units have one in any of the F folds. z_u is the mean of a unit
+    that has a value in every fold as all others have, and its only value where folds are disjoint
+    and of equal size. In other designs the mean of the units' means would be another quantity than
+    m. The variance of z is that of m, with units as clusters; it is conservative where the means
+    of the folds differ and few units are in all of them.
+
+    Args:
+        values: x, ``float64[n]``; NaN if undefined.
+        units: The unit of each value, ``int[n]``.
+        folds: The fold of each value, ``int[n]``.
+        n_units: The number of units, also of those without a value, whose z is NaN.
+
+    >>> x, units, folds = np.array([1.0, 3.0, 8.0]), np.array([0, 1, 0]), np.array([0, 0, 1])
+    >>> average_folds(x, units, folds, 2).tolist()  # m = 5: 5 - 4/2 + 3 and 5 - 2/2
+    [6.0, 4.0]
+    """
+    weights, of_units = _weigh_folds(values, units, folds), compute_moments(values, units, n_units)
+    rows = weights > 0
+    if np.allclose(weights[rows] * of_units.n[units[rows]], 1.0):
+        return of_units.mean
+    n = np.count_nonzero(of_units.n)
+    mean = float(weights[rows] @ values[rows]) / n
+    terms = weights[rows] * (values[rows] - mean)
+    return np.where(of_units.n > 0, mean + np.bincount(units[rows], terms, n_units), np.nan)
+
+
+def _weigh_folds(values: FloatArray, units: AnyArray, folds: AnyArray) -> FloatArray:
+    """Return the weight of each value in ``average_folds``, U / (F n_f); 0 of undefined ones."""
+    rows = ~np.isnan(values)
+    n, weights = np.bincount(folds[rows]), np.zeros(values.size)
+    weights[rows] = count_distinct(units[rows]) / (np.count_nonzero(n) * n[folds[rows]])
+    return weights
+
+
 def pool_groups(folds: Sequence[Measurement]) -> list[Measurement]:
-    """Return each group with one value for each unit: the mean of its defined values.
+    """Return each group with one value for each unit, whose mean is the mean over folds.
 
-        x_u = (1 / |F_u|) Σ_f x_uf,    F_u: the seeds and folds in which u is in the group and
-        its value is defined
-
-    ``n`` counts units, not values; the interval is that of the mean of x_u.
+    The values are those of ``average_folds``: a unit that is in the group in every seed and fold
+    has its mean. ``n`` counts units, not values.
 
     Args:
         folds: The groups of all seeds and folds, each with its units, of one target.
@@ -827,9 +871,9 @@ def pool_groups(folds: Sequence[Measurement]) -> list[Measurement]:
     ...     Measurement.from_units(UnitScores("user", names, np.array(values)), group="g")
     ...     for names, values in zip(ids, ([1.0, 2.0], [4.0, np.nan]), strict=True)
     ... ]
-    >>> (group,) = pool_groups(folds)  # a: 1, b: (2 + 4) / 2 = 3, c is undefined
+    >>> (group,) = pool_groups(folds)  # the mean of 1.5 and 4; c is undefined
     >>> group.group, group.value, group.n, group.undefined
-    ('g', 2.0, 2, 1)
+    ('g', 2.75, 2, 1)
     """
     units_by_group: dict[tuple[str, str], list[UnitScores]] = defaultdict(list)
     for fold in folds:
@@ -861,14 +905,17 @@ def compare_pooled_groups(
 
 
 def _average_units(folds: Sequence[UnitScores]) -> UnitScores:
-    """Return the mean of the defined values of each unit, NaN if it has none."""
+    """Return the values of ``average_folds``; shares of units with one value stay 0 and 1."""
     values = np.concatenate([units.values for units in folds])
     ids, codes = np.unique(np.concatenate([units.ids for units in folds]), return_inverse=True)
-    means = compute_moments(values, codes, ids.size).mean
     share = all(units.share for units in folds) and ids.size == codes.size
+    of_folds = np.repeat(np.arange(len(folds)), [units.values.size for units in folds])
+    if share:
+        of_folds[:] = 0
+    means = average_folds(values, codes, of_folds, ids.size)
     audit = _stack_audits(folds)
     if audit is not None:
-        audit = audit.average(values, codes, ids.size)
+        audit = audit.average(_weigh_folds(values, codes, of_folds), codes, ids.size)
     return replace(folds[0], ids=ids, values=means, share=share, errors=audit)
 
 

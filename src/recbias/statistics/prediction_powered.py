@@ -210,16 +210,13 @@ class Audit:
         shares, sampled = (np.mean(columns[name], axis=0) for name in ("shares", "sampled"))
         return cls(errors, noise, shares, sampled, np.vstack(columns["rest"]))
 
-    def average(self, values: FloatArray, codes: AnyArray, n_units: int) -> Self:
-        """Return the audit of the mean of the defined values of each unit, ``codes[rows]``."""
+    def average(self, weights: FloatArray, codes: AnyArray, n_units: int) -> Self:
+        """Return the audit of a weighted sum of the values of each unit, ``codes[rows]``."""
         from scipy.sparse import csr_array
 
-        rows = np.flatnonzero(~np.isnan(values))
-        counts = np.bincount(codes[rows], minlength=n_units)
-        weights = csr_array(
-            (1.0 / counts[codes[rows]], (codes[rows], rows)), (n_units, len(codes))
-        )
-        errors, noise, rest = (weights @ part for part in (self.errors, self.noise, self.rest))
+        cells = (codes, np.arange(codes.size))
+        sums = csr_array((weights, cells), (n_units, codes.size))
+        errors, noise, rest = (sums @ part for part in (self.errors, self.noise, self.rest))
         return type(self)(errors, noise, self.shares, self.sampled, rest)
 
     @property

@@ -52,7 +52,10 @@ def test_values_are_grouped_and_queries_without_a_label_are_counted() -> None:
     assert measurements[0].value == pytest.approx(0.3)
     assert warnings == [
         "nDCG: 1 queries have no label 'g'",
-        "nDCG: g=b has only one query, so there is no interval, and it is left out of all tests",
+        (
+            "nDCG: g=b has only one query, so there is no interval, and it is left out of all "
+            "tests, but not of gaps: min_group: 2 does that"
+        ),
     ]
 
 
@@ -71,12 +74,13 @@ def test_groups_without_a_value_are_said_to_make_gaps_undefined(gap: Gap) -> Non
     assert warning.startswith("nDCG: no query of 2 groups, such as g=b, has a value")
 
 
-def test_several_groups_of_one_query_are_one_warning() -> None:
-    _, warnings = group(["a", "b"], [0.2, 0.4], "groups")
+@pytest.mark.parametrize("gap", ["groups", "difference"])
+def test_several_groups_of_one_query_are_one_warning(gap: Gap) -> None:
+    _, warnings = group(["a", "b"], [0.2, 0.4], gap)
     (warning,) = warnings
     assert warning == (
         "nDCG: 2 groups, such as g=a, have only one query, so there is no interval, and they are "
-        "left out of all tests"
+        "left out of all tests, but not of gaps: min_group: 2 does that"
     )
 
 

@@ -27,6 +27,7 @@ class Shop:
         noise: The items of ten that are others by chance.
         drift: The factor by which prices rise with each request of the same customer.
         price_noise: The standard deviation of the logarithm of a price.
+        empty: The job for which nothing is recommended.
         faults: What the next requests get instead: a status with a body.
         always: What every request gets.
         asked: The customers that were asked about.
@@ -37,6 +38,7 @@ class Shop:
     noise: int = 0
     drift: float = 0.0
     price_noise: float = 0.0
+    empty: str = ""
     faults: list[tuple[int, str]] = field(default_factory=list)
     always: tuple[int, str] | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -46,6 +48,8 @@ class Shop:
 
     def recommend(self, customer: dict[str, Any], n_before: int) -> list[dict[str, Any]]:
         job = str(customer.get("job"))
+        if job == self.empty:
+            return []
         taste = random.Random(crc32(repr(sorted(set(customer.items()) - {("job", job)})).encode()))
         items = taste.sample(range(CATALOGUE), 10)
         for n, chance in (
