@@ -14,7 +14,13 @@ import pandas as pd
 import pytest
 
 from recbias import monitor, probe
-from recbias.core.errors import MissingEvidence, MissingReplies, RequestRefused, UserError
+from recbias.core.errors import (
+    MalformedLine,
+    MissingEvidence,
+    MissingReplies,
+    RequestRefused,
+    UserError,
+)
 from recbias.statistics.confidence_sequences import (
     Betting,
     NormalMixture,
@@ -180,6 +186,36 @@ def test_since_when_a_gap_exists(tmp_path: Path) -> None:
     rows = (f"2026-01-{day + 1:02},{value},0.01" for day, value in enumerate(estimates))
     table.write_text("date,value,std_error\n" + "\n".join(rows) + "\n")
     assert "since 2026-01-1" in monitor(table).verdict.casefold()
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (  # 0.2 and 0.21, then 0, -0.01 and -0.01: GLS means of equal weights
+            "2026-1-5,.2 2026-2-5,.21 2026-3-2,0 2026-10-02,-.01 2026-11-2,-.01",
+            "since 2026-03-02: gaps.csv, by +0.2050 on average, then by -0.0067",
+        ),
+        (
+            "2026-11-2,.5 2026-1-5,.01 2026-10-02,.5 2026-9-2,0",
+            "since 2026-10-02 a gap exists: gaps.csv, by +0.5000 on average",
+        ),
+        (
+            "2026-01-05,.3 2026-02-05,-.3",
+            "after one since 2026-01-05 that the run of 2026-01-05 decided",
+        ),
+    ],
+)
+def test_a_gap_that_ended_is_not_said_to_exist(tmp_path: Path, rows: str, words: str) -> None:
+    table = tmp_path / "gaps.csv"
+    table.write_text("\n".join(["date,value,std_error", *(f"{row},.02" for row in rows.split())]))
+    assert words in monitor(table).verdict
+
+
+def test_dates_that_do_not_sort_are_refused(tmp_path: Path) -> None:
+    table = tmp_path / "gaps.csv"
+    table.write_text("date,value,std_error\n05/01/2026,.1,.02\n02/02/2026,.1,.02\n")
+    with pytest.raises(MalformedLine, match="'05/01/2026' is no date"):
+        monitor(table)
 
 
 @pytest.mark.parametrize("has_groups", [True, False])

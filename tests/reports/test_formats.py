@@ -122,23 +122,6 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
     assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
 
 
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
-        ("50%", r"50\%"),
-        ("a_b & c", r"a\_b \& c"),
-        ("$x^2$", r"\$x\textasciicircum{}2\$"),
-        (r"\end{document}", r"\textbackslash{}end\{document\}"),
-        ("~#", r"\textasciitilde{}\#"),
-        ("<a|b>", r"\textless{}a\textbar{}b\textgreater{}"),
-        ("two\nlines", "two lines"),
-        ("🦊", "🦊"),
-    ],
-)
-def test_special_characters_are_escaped(text: str, escaped: str) -> None:
-    assert escape_latex(text) == escaped
-
-
 @given(st.text())
 def test_no_text_can_open_a_group_or_a_command(text: str) -> None:
     latex = escape_latex(text)

@@ -160,6 +160,20 @@ def read_rows(table: Table) -> list[tuple[str, ...]]:
     return [tuple(cell.text for cell in row) for row in table.rows]
 
 
+def test_titles_without_an_item_and_repeated_requests_are_counted(tmp_path: Path) -> None:
+    build(tmp_path, make_line(("No|Such", "unknown"), ("Heat", "matched")), make_line())
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    facts = {"repeated_requests": 10, "repeated_same_text": 7}
+    manifest["stages"] = [{"kind": "answer", "model": "WOK", "facts": facts}] * 2
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    with (tmp_path / "responses.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(f"{json.dumps(make_line(('NO|such', 'unknown')))}\n")
+    _, repeats, titles = build_reply_tables(read_run(tmp_path))
+    assert read_rows(repeats) == [("WOK", "20", "14", "")]  # titles were not compared
+    assert read_rows(titles) == [("WOK", "No|Such", "unknown", "2")]
+
+
 def test_outcomes_and_tokens_are_counted_over_folds(tmp_path: Path) -> None:
     (table,) = build(
         tmp_path,

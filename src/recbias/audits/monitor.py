@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,6 +32,10 @@ from recbias.statistics.confidence_sequences import find_since
 
 _RUN_ID = re.compile(r"(\d{4})(\d\d)(\d\d)T\d{6}Z-[0-9a-f]{8}")
 _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
+_CELL = re.compile(r"(\d{4})(?:-(\d{1,2})-(\d{1,2})|(\d\d)(\d\d))([T ]\S.*)?")
+_CHANGED, _Z = 3.0, 1.96
+"""The standard errors of a change, and of an interval."""
+
 _NEW = 1e-6
 """A run whose estimate has a smaller share of its variance that earlier runs do not have is a
 repetition."""
@@ -117,7 +123,7 @@ def monitor(
         MissingEvidence: No run has a metric by group.
         NothingLeft: Fewer than two runs have it, or its values do not differ between users.
         OutOfRange: ``alpha`` is not between 0 and 1.
-        MalformedLine: A value of a table is infinite.
+        MalformedLine: A value of a table is infinite, or a date is not written as 2026-01-05.
 
     Example:
         recbias.monitor("shop", metric="nDCG", by="gender").looks
@@ -125,7 +131,7 @@ def monitor(
     if not 1e-12 <= alpha < 1:
         message = f"must be a number above 0 and below 1, not {alpha:g}"
         raise OutOfRange(message, where="--alpha", remedy="give --alpha 0.05")
-    path, lacking = to_local_path(name), set[str]()
+    path, lacking, limited = to_local_path(name), set[str](), list[str]()
     is_table = path.is_file()
     if is_table:
         series, title = [_read_export(path)], path.name
@@ -133,6 +139,11 @@ def monitor(
         folder = _find_folder(name, out)
         runs = _list_runs(folder)
         if runs or not (exports := _list_exports(folder)):
+            limited = [date for date, run in runs if run.manifest.get("limit")]
+            runs = [(date, run) for date, run in runs if not run.manifest.get("limit")]
+            if limited and not runs:
+                message = "all runs were made with --limit"
+                raise NothingLeft(message, where=str(name), remedy="run without it")
             values, title = _collect(runs, metric, by)
         else:
             values, title = _read_users(exports), folder.name
@@ -140,15 +151,19 @@ def monitor(
         series = [*_list_series(values)]
     if not series:
         raise NothingLeft("no pair of groups is in two runs or files", where=str(name))
-    tables = [_follow(each, alpha / len(series), alpha) for each in series]
+    followed = [_follow(each, alpha / len(series), alpha) for each in series]
+    tables = [table for table, _ in followed]
+    keys = [f"{each.model}|{each.a}|{each.b}" for each in series]
+    findings = dict(zip(keys, (finding for _, finding in followed), strict=True))
     looks = pd.concat(tables, ignore_index=True)
     if looks.empty:
         message = f"the values of {title} do not differ between users: a gap has no standard error"
         raise NothingLeft(message, where=str(name))
-    left_out = _describe_left_out(series, tables, lacking)
-    return Monitor(
-        [*_describe(looks, title, alpha, left_out, is_table=is_table, family=len(series))], looks
-    )
+    left_out = [*_describe_left_out(series, tables, lacking)]
+    if limited:
+        left_out.append(f"Left out, as they were made with --limit: {', '.join(limited)}.")
+    said = _describe(looks, findings, title, alpha, left_out, is_table=is_table)
+    return Monitor([*said], looks)
 
 
 def _find_folder(name: Path | str, out: Path | str) -> Path:
@@ -287,10 +302,23 @@ def _average(values: pd.Series[float]) -> float:
 def _read_export(path: Path) -> _Series:
     table = read_text_table(path)
     table.need(*_COLUMNS)
-    order = np.argsort(table.texts("date"), kind="stable")
+    read = np.array([_read_date(table, row) for row in range(len(table.texts("date")))])
+    order = np.argsort(read, kind="stable")
     value, error = (_read_finite(table, name)[order] for name in _COLUMNS[1:])
-    dates = [str(date) for date in table.texts("date")[order]]
-    return _Series("", "", "", dates, value, np.diag(error**2))
+    return _Series("", "", "", read[order].tolist(), value, np.diag(error**2))
+
+
+def _read_date(table: Table, row: int) -> str:
+    """Return a date as ``2026-01-05``, with the time that follows it."""
+    text = str(table.texts("date")[row]).strip()
+    match = _CELL.fullmatch(text)
+    parts = [int(part) for part in match.groups()[:-1] if part] if match else []
+    try:
+        return dt.date(*parts).isoformat() + (match[6] or "" if match else "")
+    except (TypeError, ValueError) as error:
+        remedy = "write dates as 2026-01-05: year, month, day"
+        message = f"{text!r} is no date"
+        raise MalformedLine(message, where=table.place(row), remedy=remedy) from error
 
 
 def _select_new(covariance: FloatArray) -> list[int]:
@@ -304,27 +332,69 @@ def _select_new(covariance: FloatArray) -> list[int]:
     return kept
 
 
-def _follow(series: _Series, level: float, alpha: float) -> pd.DataFrame:
+class _Ended(NamedTuple):
+    """A gap that the latest looks do not show: since when, and the means before and after."""
+
+    date: str
+    before: float
+    after: float
+
+
+class _Finding(NamedTuple):
+    """Since when there was a gap, whether its end is seen, and whether it is decided by now."""
+
+    since: str
+    end: _Ended | None
+    is_decided: bool
+
+
+def _find_end(
+    dates: Sequence[str], estimates: FloatArray, covariance: FloatArray
+) -> _Ended | None:
+    """Return since when estimates show a gap no longer; None if no end is seen.
+
+    They are divided where the means before and after differ most, in standard errors. The gap has
+    ended if these are more than 3, and the interval of the mean after it holds 0.
+    """
+    found, most, precision = None, _CHANGED, np.linalg.inv(covariance)
+    for at in range(1, len(estimates)):
+        is_after = np.arange(len(estimates)) >= at
+        sides = np.stack([~is_after, is_after]).astype(np.float64)
+        errors = np.linalg.inv(sides @ precision @ sides.T)
+        before, after = (errors @ sides @ precision @ estimates).tolist()
+        z = abs(before - after) / np.sqrt(errors[0, 0] + errors[1, 1] - 2 * errors[0, 1])
+        if z > most:
+            most, is_gone = z, abs(after) <= _Z * np.sqrt(errors[1, 1])
+            found = _Ended(dates[at], before, after) if is_gone else None
+    return found
+
+
+def _follow(series: _Series, level: float, alpha: float) -> tuple[pd.DataFrame, _Finding | None]:
     kept = _select_new(series.covariance)
     if not kept:
-        return pd.DataFrame()
+        return pd.DataFrame(), None
     covariance = series.covariance[np.ix_(kept, kept)]
     found = find_since(series.estimates[kept], covariance, alpha, series.n_units)
     e = np.exp(np.minimum(np.maximum.accumulate(found.log_e), 700.0))
     dates = np.array(series.dates, dtype=object)[kept]
     since = np.where(e * level >= 1, dates[found.start], "")
-    return pd.DataFrame(
+    is_decided = math.exp(min(found.log_e[-1], 700.0)) * level >= 1
+    start = int(found.start[-1 if is_decided else np.argmax(found.log_e)])
+    estimates, later = series.estimates[kept], slice(start, None)
+    table = pd.DataFrame(
         {
             "date": dates,
             "model": series.model,
             "a": series.a,
             "b": series.b,
-            "difference": series.estimates[kept],
+            "difference": estimates,
             "std_error": np.sqrt(np.diag(covariance)),
             "e": e,
             "since": since,
         }
     )
+    end = _find_end(dates[later].tolist(), estimates[later], covariance[later, later])
+    return table, _Finding(str(dates[start]), end, is_decided)
 
 
 def _describe_left_out(
@@ -343,28 +413,42 @@ def _describe_left_out(
 
 def _describe(
     looks: pd.DataFrame,
+    findings: Mapping[str, _Finding | None],
     title: str,
     alpha: float,
-    left_out: Iterator[str],
+    left_out: Sequence[str],
     *,
     is_table: bool,
-    family: int,
 ) -> Iterator[str]:
-    said, open_rows = [], []
+    said, open_rows, family = [], [], len(findings)
     for (model, a, b), rows in looks.groupby(["model", "a", "b"], sort=False):
         last, decided = rows.iloc[-1], rows[rows["since"] != ""]
         pair = f", {a} less {b}" if a else ""
         what = f"{title}{pair}{f' of {model}' if model else ''}"
-        if decided.empty:
+        finding = findings[f"{model}|{a}|{b}"]
+        if decided.empty or finding is None:
             open_rows.append(
                 f"{what}: {last['difference']:+.4f} in the last run, e = {last['e']:.3g}"
             )
             continue
-        mean = rows.loc[rows["date"] >= last["since"], "difference"].mean()
-        said.append(
-            f"since {last['since']} a gap exists: {what}, by {mean:+.4f} on average, "
-            f"e = {last['e']:.3g}, decided by the run of {decided['date'].iloc[0]}"
-        )
+        (since, end, is_decided), first = finding, decided["date"].iloc[0]
+        mean = rows.loc[rows["date"] >= since, "difference"].mean()
+        text = f"since {since} a gap exists: {what}, by {mean:+.4f} on average"
+        if end is not None:
+            text = (
+                f"a gap existed from {since} on, which is not seen since {end.date}: {what}, by "
+                f"{end.before:+.4f} on average, then by {end.after:+.4f}"
+            )
+        elif not is_decided:
+            text = (
+                f"a gap existed at some time since {since}, and it is open whether it still does: "
+                f"{what}, by {mean:+.4f} on average"
+            )
+        if first < since:
+            by = f"after one since {decided['since'].iloc[0]} that the run of {first} decided"
+        else:
+            by = f"decided by the run of {first}"
+        said.append(f"{text}, e = {last['e']:.3g}, {by}")
     n_new = looks["date"].groupby(looks["model"] + looks["a"] + looks["b"]).size().max()
     yield "; ".join(said) + "." if said else f"no gap is seen in {n_new} runs of {title}."
     if open_rows and said:

@@ -1,7 +1,4 @@
-"""``recbias init``.
-
-``recbias list``, ``show``, ``new`` and ``schema``.
-"""
+"""``recbias init``, ``list``, ``show``, ``new`` and ``schema``."""
 
 from __future__ import annotations
 
@@ -62,26 +59,16 @@ def write_files(files: Mapping[Path, Path]) -> None:
 
     with report_unwritable(Path()):
         missing = [target for target in files if not target.exists()]
-        for target in files:
-            _refuse_other_content(target, files[target])
+        for target in files.keys() - {*missing}:
+            if not target.is_file() or target.read_bytes() != files[target].read_bytes():
+                remedy = "move it away, or run recbias init in another folder"
+                raise Unwritable("exists, with other content", where=str(target), remedy=remedy)
         for target in missing:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as stream:
                 stream.write(files[target].read_bytes())
     for target in files:
         print_line(f"wrote {target}" if target in missing else f"unchanged {target}: it was here")
-
-
-def _refuse_other_content(target: Path, source: Path) -> None:
-    """Raise Unwritable if another file is at a path, or if a folder of the path is a file."""
-    remedy = "move it away, or run recbias init in another folder"
-    for folder in target.parents:
-        if folder.exists() and not folder.is_dir():
-            message = f"is a file, but {target.name} belongs into a folder of this name"
-            raise Unwritable(message, where=str(folder), remedy=remedy)
-    is_same = target.is_file() and target.read_bytes() == source.read_bytes()
-    if target.exists() and not is_same:
-        raise Unwritable("exists, with other content", where=str(target), remedy=remedy)
 
 
 NEW_PLUGINS = Path(__file__).parent / "new_plugins"

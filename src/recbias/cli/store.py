@@ -104,9 +104,9 @@ def _clean_results(store: Store, older_than: str | None, *, dry_run: bool, yes: 
     """Remove results that were not used for an age, if the user says so."""
     age = parse_age(older_than)
     remaining, removed = remove_unused(store.folder, age, dry_run=True)
+    counts, sizes = (sum(part) for part in zip((0, 0), *removed.values(), strict=True))
+    amount = f"{format_count(counts, 'result')}, {_format_size(sizes)}"
     if removed and not dry_run:
-        counts, sizes = zip(*removed.values(), strict=True)
-        amount = f"{format_count(sum(counts), 'result')}, {_format_size(sum(sizes))}"
         if not _is_confirmed(amount, "They can be computed again.", yes=yes):
             print_line(f"kept {amount}")
             return
@@ -121,7 +121,11 @@ def _clean_results(store: Store, older_than: str | None, *, dry_run: bool, yes: 
         print_line(f"kept {total:,} newer results")
     n_replies, size = measure_replies(store)
     if n_replies:
-        print_line(f"kept {n_replies:,} replies of language models, {_format_size(size)}")
+        print_line(f"kept {_count_replies(n_replies, size)}")
+
+
+def _count_replies(n: int, size: int) -> str:
+    return f"{n:,} replies of language models, {_format_size(size)}"
 
 
 def _clean_replies(store: Store, older_than: str | None, *, dry_run: bool, yes: bool) -> None:
@@ -130,17 +134,16 @@ def _clean_replies(store: Store, older_than: str | None, *, dry_run: bool, yes: 
         message = "the replies of language models do not expire"
         raise Contradiction(message, where="--older-than", remedy="leave --older-than out")
     n_replies, size = measure_replies(store)
+    amount, verb = _count_replies(n_replies, size), "would remove"
     if not n_replies:
         print_line("nothing to remove")
         return
-    amount = f"{n_replies:,} replies of language models, {_format_size(size)}"
-    if dry_run:
-        print_line(f"would remove {amount}")
-        return
-    is_removed = _is_confirmed(amount, "They can only be had by asking again.", yes=yes)
-    if is_removed:
-        remove_replies(store)
-    print_line(f"{'removed' if is_removed else 'kept'} {amount}")
+    if not dry_run:
+        is_removed = _is_confirmed(amount, "They can only be had by asking again.", yes=yes)
+        verb = "removed" if is_removed else "kept"
+        if is_removed:
+            remove_replies(store)
+    print_line(f"{verb} {amount}")
 
 
 def _is_confirmed(amount: str, consequence: str, *, yes: bool) -> bool:

@@ -229,8 +229,8 @@ def make_axes(
     x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float], height: float = 300.0
 ) -> svg.Axes:
     """Return the axes of values, with room for their titles."""
-    (across, log_x), (up, log_y) = x.find_span(xs), y.find_span(ys)
-    return svg.make_axes(across, up, height, log_x=log_x, log_y=log_y)
+    (across, is_log), (up, _) = x.find_span(xs), y.find_span(ys)
+    return svg.make_axes(across, up, height, log_x=is_log)
 
 
 def draw_frame(axes: svg.Axes, x: Axis, y: Axis) -> Safe:
@@ -320,7 +320,7 @@ def _draw_dots(dots: Sequence[Dot], axes: svg.Axes) -> Iterator[Safe]:
     texts = svg.draw_labels(
         [centre for _, centre, _ in named],
         labels,
-        (4, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2),
+        (axes.x.start, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2),
         [f"halo {dot.colour}" for dot, *_ in named],
         spots=[
             svg.list_spots(centre, label, gap)

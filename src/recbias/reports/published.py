@@ -419,16 +419,20 @@ def compare_published(run: RunTables, name: str, *, tolerance: float = 0.01) -> 
         matches = _match_rows(run, published, table.joins)
         rows = [_build_row(table.name, *match, tolerance) for match in matches]
         return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
-    estimates = _collect_estimates(run)
-    labels = _match_systems(run, table)
-    titles = _match_metrics(run, table)
+    labels, titles = _match_systems(run, table), _match_metrics(run, table)
+    dataset = next(iter(list_single_datasets(run)), "")
     rows = []
     for row in published:
         title = titles.get((row["metric"], row["cutoff"]), "")
+        values = {
+            each["model"]: each["value"]
+            for each in views.list_headline(run).get((title, dataset), ())
+            if not (each["group"] or each["target"])
+        }
         rows += [
-            _build_row(table.name, label, row, estimates[label, title], tolerance)
+            _build_row(table.name, label, row, values[label], tolerance)
             for label in labels.get(normalize_name(row["system"]), [])
-            if (label, title) in estimates and not math.isnan(row["value"])
+            if label in values and not math.isnan(row["value"])
         ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -488,17 +492,6 @@ def _build_row(
         "difference": difference,
         "relative": difference / row["value"] if row["value"] else math.nan,
         "within": abs(difference) <= tolerance + _ROUNDING,
-    }
-
-
-def _collect_estimates(run: RunTables) -> dict[tuple[str, str], float]:
-    """Return the headline estimates of the first dataset by model and metric."""
-    frame = views.select_headline(run, run.metrics)
-    single = list_single_datasets(run)
-    overall = (frame["group"] == "") & (frame["target"] == "")
-    return {
-        (row["model"], format_title(row["metric"], row["k"])): row["value"]
-        for row in to_records(frame[overall & frame["dataset"].isin(single[:1])])
     }
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray
 from recbias.reports.wording import (
     Safe,
     choose_separator,
@@ -424,11 +424,10 @@ def make_axes(
     *,
     margins: tuple[float, float] = (60.0, 24.0),
     log_x: bool = False,
-    log_y: bool = False,
 ) -> Axes:
     """Return the axes of a chart of this height: room for titles above and below."""
     sides = margins[0], width() - margins[1]
-    return Axes(Scale(*x, *sides, log_x), Scale(*y, height - _FOOT, TOP, log_y))
+    return Axes(Scale(*x, *sides, log_x), Scale(*y, height - _FOOT, TOP))
 
 
 def draw_chart(
@@ -525,7 +524,6 @@ def place_labels(
     labels: Sequence[str],
     frame: _Frame,
     *,
-    gap: float = 8.0,
     spots: Sequence[Sequence[Spot]] | None = None,
     obstacles: Sequence[Point] = (),
 ) -> list[Spot | None]:
@@ -534,21 +532,26 @@ def place_labels(
     Greedy: the labels of the most crowded points choose first. Each takes the free spot of lowest
     cost, where every point that it covers costs as well.
 
-    ``spots`` are candidates for each label, by default at a distance of ``gap`` around its point;
-    ``obstacles`` are further points that labels should not cover.
+    ``spots`` are candidates for each label, by default around its point; ``obstacles`` are
+    further points that labels should not cover.
     """
     marks = np.array([*points, *obstacles], dtype=np.float64).reshape(-1, 2)
+    covers = np.hstack([marks - _MARGIN, marks + _MARGIN])
     chosen: list[Spot | None] = [None] * len(labels)
     occupied = np.empty((0, 4))
     own = marks[: len(labels)]
     distances = np.abs(own[:, None] - own[None, :]) / [60.0, 20.0]
     crowding = (distances.max(axis=2) < 1).sum(axis=1)
     for n in np.argsort(-crowding, kind="stable").tolist():
-        candidates = list_spots(points[n], labels[n], gap) if spots is None else spots[n]
-        spot = _choose_spot(candidates, marks, occupied, frame)
-        if spot is not None:
-            chosen[n] = spot
-            occupied = np.vstack([occupied, spot.box()])
+        candidates = list_spots(points[n], labels[n]) if spots is None else spots[n]
+        boxes = np.array([spot.box() for spot in candidates])
+        is_inside = (boxes[:, :2] >= frame[:2]).all(1) & (boxes[:, 2:] <= frame[2:]).all(1)
+        is_free = is_inside & ~_find_overlaps(boxes, occupied).any(axis=1)
+        if is_free.any():
+            covered = _find_overlaps(boxes, covers).sum(axis=1)
+            costs = np.array([spot.cost for spot in candidates]) + _COVERED * covered
+            best = int(np.argmin(np.where(is_free, costs, np.inf)))
+            chosen[n], occupied = candidates[best], np.vstack([occupied, boxes[best]])
     return chosen
 
 
@@ -573,25 +576,6 @@ def draw_labels(
     """Place labels with the options of ``place_labels``; one without a free spot is blank."""
     spots = place_labels(points, labels, frame, **options)
     return list(map(_draw_label, points, labels, spots, classes))
-
-
-def _choose_spot(
-    spots: Sequence[Spot], marks: FloatArray, occupied: AnyArray, frame: _Frame
-) -> Spot | None:
-    """Return the free spot of lowest cost within the frame, or None."""
-    if not spots:
-        return None
-    boxes = np.array([spot.box() for spot in spots])
-    left, top, right, bottom = boxes.T
-    inside: AnyArray = (
-        (left >= frame[0]) & (top >= frame[1]) & (right <= frame[2]) & (bottom <= frame[3])
-    )
-    free = inside & ~_find_overlaps(boxes, occupied).any(axis=1)
-    if not free.any():
-        return None
-    covered = _find_overlaps(boxes, np.hstack([marks - _MARGIN, marks + _MARGIN])).sum(axis=1)
-    costs = np.array([spot.cost for spot in spots]) + _COVERED * covered
-    return spots[int(np.argmin(np.where(free, costs, np.inf)))]
 
 
 def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
