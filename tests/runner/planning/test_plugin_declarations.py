@@ -6,8 +6,8 @@ import pytest
 
 import recbias
 from recbias.core.errors import UserError
+from recbias.core.plugins import NAMES
 from recbias.registry import REGISTRIES
-from recbias.runner.contracts import NAMES
 from support.commands import SMALL, invoke_recbias, write_small_spec
 from support.specs import make_small_spec
 
