@@ -88,6 +88,13 @@ def test_checks_are_judged_first(
     assert len(verdict.tiles) == len(checks)
 
 
+def test_a_smoke_test_is_said_to_be_one(tmp_path: Path) -> None:
+    run = write_checks(tmp_path, PASSED)
+    run.manifest["limit"] = 20  # type: ignore[index]
+    few = build_verdict(run).small[0]
+    assert few == "Smoke test: the first 20 queries only (--limit)."
+
+
 def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_path: Path) -> None:
     verdict = build_verdict(
         write_checks(tmp_path, *[CHECK | {"model": f"m{n}"} for n in range(4)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -78,7 +78,11 @@ class Verdict:
 @lru_cache(maxsize=2)
 def build_verdict(run: RunTables) -> Verdict:
     """Return the verdict on the first thing that the spec of a run asks for."""
-    return _judge_checks(run) or _judge_claim(run) or _compare_reference(run) or _answer(run)
+    verdict = _judge_checks(run) or _judge_claim(run) or _compare_reference(run) or _answer(run)
+    if not (limit := run.manifest.get("limit")):
+        return verdict
+    few = f"Smoke test: the first {format_count(limit, 'query')} only (--limit)."
+    return replace(verdict, small=(few, *verdict.small))
 
 
 # ---- checks ----
