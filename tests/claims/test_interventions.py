@@ -61,6 +61,16 @@ def test_effects_add_up_to_the_change_of_the_gap(tmp_path: Path) -> None:
     assert any("Trained again" in sentence for sentence in found.sentences)
 
 
+def test_which_part_of_a_run_is_explained_and_measured_is_said(tmp_path: Path) -> None:
+    run = recbias.run({**SPEC, "seeds": [3, 4]}, out=tmp_path, progress=False)
+    found = recbias.explain(run, "nDCG by gender", model="ItemKNN", retrain=("size",))
+    assert found.sentences[0].startswith("nDCG of ItemKNN (of seed 3) is ")
+    before = found.interventions["effect"].iloc[0]
+    assert before != pytest.approx(found.gap["difference"], abs=1e-6)
+    said = f"Before this, the gap is {before:.4f} without the users who are left out of training"
+    assert any(sentence.startswith(said) for sentence in found.sentences)
+
+
 def test_names_of_interventions() -> None:
     assert read_interventions(["seed", "size", "seed"]) == ("size", "seed")
     with pytest.raises(UnknownName, match="'sizes'"):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from recbias.core.context import stage_context
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
@@ -26,7 +25,7 @@ from recbias.data.fetch import (
 from support.files.publisher import Publisher, serve_bytes
 
 POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
-HOLDS = ["ratings.dat", "movies.dat"]
+HOLDS = ("ratings.dat", "movies.dat")
 
 
 def pack_zip(names: list[str]) -> bytes:
@@ -52,13 +51,11 @@ def compute_md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
-def fetch_from(publisher: Publisher, data: Path, *, name: str = "ml-1m", **entry: object) -> Path:
-    """Fetch a dataset from the server with a file of sources that has one entry."""
-    defaults = {"terms": "ours", "base": publisher.base, "files": ["ml-1m.zip"], "holds": HOLDS}
-    terms = {"ours": {"licence": "Research only.", "citation": "Somebody, 2026."}}
-    sources = data.parent / "sources.yaml"
-    sources.write_text(yaml.safe_dump({"terms": terms, "datasets": {name: defaults | entry}}))
-    return fetch(name, data, sources=sources, policy=POLICY)
+def fetch_from(publisher: Publisher, data: Path, *, name: str = "ml-1m", **entry: Any) -> Path:
+    """Fetch a dataset from the server."""
+    terms = {"name": name, "licence": "Research only.", "citation": "Somebody, 2026."}
+    place = {"base": publisher.base, "folder": name, "files": ("ml-1m.zip",), "holds": HOLDS}
+    return fetch(name, data, source=Source(**(terms | place | entry)), policy=POLICY)
 
 
 @pytest.fixture
@@ -126,18 +123,18 @@ def test_an_invalid_archive_is_removed(
 ) -> None:
     publisher.files["a.zip"] = content
     with pytest.raises(DownloadFailed, match=problem):
-        fetch_from(publisher, data, files=["a.zip"])
+        fetch_from(publisher, data, files=("a.zip",))
     names = {path.name for path in data.parent.rglob("*") if path.is_file()}
-    assert names <= {"sources.yaml", "lock"}
+    assert names <= {"lock"}
     publisher.files["a.zip"] = ARCHIVE  # the publisher corrects it
-    assert fetch_from(publisher, data, files=["a.zip"]).is_dir()
+    assert fetch_from(publisher, data, files=("a.zip",)).is_dir()
 
 
 def test_only_missing_files_are_downloaded(publisher: Publisher, data: Path) -> None:
     publisher.files |= {"books.json.gz": b"one", "reviews.json.gz": b"two"}
     (data / "goodreads").mkdir(parents=True)
     (data / "goodreads" / "books.json.gz").write_bytes(b"original")
-    names = ["books.json.gz", "reviews.json.gz"]
+    names = ("books.json.gz", "reviews.json.gz")
     folder = fetch_from(publisher, data, name="gr-x", files=names, holds=names, folder="goodreads")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         "books.json.gz": b"original",

@@ -90,7 +90,7 @@ def test_offline_a_file_is_that_of_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for act in (recbias.run, recbias.plan):  # the hub, which has the file, is not asked
-        with pytest.raises(Faults, match=r"clicks\.csv is not in the cache .* offline"):
+        with pytest.raises(Faults, match=r"clicks\.csv is not there and offline"):
             act(make_spec(), out=tmp_path, offline=True)
     run = recbias.run(make_spec(), out=tmp_path, progress=False)
     monkeypatch.setenv("RECBIAS_OFFLINE", "1")

@@ -186,6 +186,18 @@ def test_groups_that_differ_name_both_groups_and_the_worst_off(tmp_path: Path) -
     assert (conclusion.kind, conclusion.worst) == ("groups", ("gender=F",))
 
 
+def test_a_metric_without_a_direction_has_no_worst_group(tmp_path: Path) -> None:
+    metric = {**BY_GENDER, "direction": "none", "group_direction": "none"}
+    values = [
+        state("a", value, metric["metric"], group=f"gender={gender}", n=9)
+        for gender, value in (("F", 0.2), ("M", 0.3))
+    ]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, [], [metric]))
+    assert conclusion.sentence == (
+        "nDCG is highest for gender=M with a: 0.3000 and lowest for gender=F with a: 0.2000."
+    )
+
+
 def test_groups_with_too_many_pairs_have_the_test_of_all_groups(
     tmp_path: Path,
 ) -> None:

@@ -88,6 +88,13 @@ def test_checks_are_judged_first(
     assert len(verdict.tiles) == len(checks)
 
 
+def test_a_smoke_test_is_said_to_be_one(tmp_path: Path) -> None:
+    run = write_checks(tmp_path, PASSED)
+    run.manifest["limit"] = 20  # type: ignore[index]
+    few = build_verdict(run).small[0]
+    assert few == "Smoke test: the first 20 queries only (--limit)."
+
+
 def test_failed_checks_are_the_sentences_and_more_than_three_are_counted(tmp_path: Path) -> None:
     verdict = build_verdict(
         write_checks(tmp_path, *[CHECK | {"model": f"m{n}"} for n in range(4)])
@@ -314,6 +321,15 @@ def test_the_effect_of_a_stated_identity_names_every_model_that_has_it(
     assert len(verdict.line.split()) <= 25
     tiles = [(tile.label, tile.note) for tile in verdict.tiles]
     assert tiles == [(f"{name}: identity effect", "person=old") for name in names]
+
+
+def test_an_effect_below_the_control_keeps_its_sign(tmp_path: Path) -> None:
+    effect = compare("person=old", CONTROL, (0.5, 0.8), 0.1, model="chat", between="groups")
+    effect |= {"metric": "identity_effect", "significant": True, "p_adjusted": 0.002}
+    metric = {"metric": "identity_effect", "k": 10, "name": "identity_effect", "direction": "zero"}
+    stated = state("chat", -0.3, "identity_effect", group="person=old")
+    (tile,) = build_verdict(write_run(tmp_path, [stated], [effect], [metric])).tiles
+    assert (tile.value, tile.note) == ("-0.3000 [-0.4000, -0.2000]", "person=old")
 
 
 def test_an_overlap_says_what_its_scale_is(tmp_path: Path) -> None:

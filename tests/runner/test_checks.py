@@ -263,8 +263,9 @@ def test_a_faulty_check_is_refused_at_its_place(
     assert text in lines
 
 
-def test_all_models_are_checked_but_the_baseline() -> None:
-    assert resolve(metric="hits", at_most=1).models == ("MostPop", "ItemKNN")
+def test_all_models_are_checked_but_the_baselines() -> None:
+    assert resolve(metric="hits", at_most=1).models == ("ItemKNN",)
+    assert resolve(metric="hits", at_most=1, models=["MostPop"]).models == ("MostPop",)
     check = resolve(metric="hits", not_below="mostpop", margin=0.5)
     assert (check.models, check.baseline) == (("ItemKNN",), "MostPop")
     assert check.spec.limit == "not below MostPop - 0.5"

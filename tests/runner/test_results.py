@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.config.specs import PluginSpec
+from recbias.config.specs import Grouping, PluginSpec
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import Measurement, UnitScores
+from recbias.metrics.accuracy import HitRate
 from recbias.metrics.popularity import PopREO
 from recbias.runner.results import (
     ModelMeasurement,
+    _make_measurement,
     build_metrics_table,
     estimate_interval,
     pool_summaries,
@@ -148,3 +150,12 @@ def test_users_in_some_folds_have_the_interval_of_the_mean_over_folds() -> None:
     assert pool_units(folds) == pytest.approx([0.125, 0.375])
     assert estimate_interval(folds, 0.25)[1] == pytest.approx(0.25 + 12.706205 * 0.125)
     assert pool_units([folds[0], measure([0.0], "b")]) == pytest.approx([0.125, 0.375])
+
+
+@pytest.mark.parametrize(("gap", "most"), [("difference", 1.0), ("std", math.sqrt(0.5))])
+def test_the_interval_of_a_gap_ends_where_the_metric_does(gap: Any, most: float) -> None:
+    # Welch's interval of groups of two shares is wide: 0 to 5.7 for a gap that is at most 1
+    metric = replace(make_metric("HR"), plugin=HitRate(), grouping=Grouping("g", gap))
+    value = Measurement(0.5, 40, 0, ci_low=0.0, ci_high=5.6961, own_interval=True)
+    row = _make_measurement({"dataset": "d", "model": "m", "seed": 42, "fold": 1}, metric, value)
+    assert (row.measurement.ci_low, row.measurement.ci_high) == pytest.approx((0.0, most))

@@ -79,6 +79,7 @@ class Explanation:
         interventions: The effect on the gap of training again on equalised data, of each
             intervention by its Shapley value; empty without ``retrain``.
         notes: What was left out.
+        scope: What is explained, if the run has several: ``of one, seed 1, fold 1``.
     """
 
     gap: Mapping[str, Any]
@@ -89,6 +90,7 @@ class Explanation:
     changes: pd.DataFrame
     interventions: pd.DataFrame = field(default_factory=pd.DataFrame)
     notes: Sequence[str] = field(default_factory=tuple)
+    scope: str = ""
 
     @property
     def sentences(self) -> list[str]:
@@ -133,9 +135,10 @@ def explain(  # noqa: PLR0913  as keywords
 ) -> Explanation:
     """Explain the gap of a metric between two groups of users.
 
-    Only the first dataset, seed and fold of a run are read. The properties of users are the number
-    of items in their history and in the test set, the mean popularity of the history, its share of
-    rare items, the entropy of its genres, and their other labels.
+    Only the first dataset, seed and fold of a run are read, which is said if there are others. The
+    properties of users are the number of items in their history and in the test set, the mean
+    popularity of the history, its share of rare items, the entropy of its genres, and their other
+    labels.
 
     Args:
         run: A run, a run folder, or the name of an experiment.
@@ -162,6 +165,11 @@ def explain(  # noqa: PLR0913  as keywords
     scores, direction = select_scores(tables, name)
     scores = scores.astype(dict.fromkeys(TEXTS, str))
     keys = {key: scores[key].iloc[0] for key in _KEYS}
+    scope = ", ".join(
+        value if key == "dataset" else f"{key} {value}"
+        for key, value in keys.items()
+        if (scores[key] != value).any()
+    )
     for key, value in keys.items():
         scores = scores[scores[key] == value]
     stages = Stages(tables, keys)
@@ -224,6 +232,7 @@ def explain(  # noqa: PLR0913  as keywords
         examples=pd.DataFrame(examples, columns=list(EXAMPLE_COLUMNS) if examples else None),
         changes=_compare_models(wide, label, codes, sign),
         notes=notes,
+        scope=f"of {scope}" if scope else "",
     )
 
 
@@ -465,12 +474,10 @@ def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float
     return table.sort_values("gap", ignore_index=True)
 
 
-def _answer(gap: Mapping[str, Any], parts: pd.DataFrame) -> str:
+def _answer(gap: Mapping[str, Any], parts: pd.DataFrame, scope: str) -> str:
     """Return the first sentence: the gap, and what accounts for it."""
-    text = (
-        f"{gap['metric']} of {gap['model']} is {gap['difference']:.4f} higher for {gap['a']} than "
-        f"for {gap['b']}"
-    )
+    what = f"{gap['metric']} of {gap['model']}{f' ({scope})' if scope else ''}"
+    text = f"{what} is {gap['difference']:.4f} higher for {gap['a']} than for {gap['b']}"
     if parts.empty:
         return f"{text}, but the interval holds 0: it may be chance, explained only on request."
     text += " (the interval holds 0)" if gap["ci_low"] <= 0 else ""
@@ -492,7 +499,7 @@ def _answer(gap: Mapping[str, Any], parts: pd.DataFrame) -> str:
 
 def _list_sentences(found: Explanation) -> Iterator[str]:
     gap = found.gap
-    yield _answer(gap, found.parts)
+    yield _answer(gap, found.parts, found.scope)
     yield (
         f"Means: {gap['a']} {gap['mean_a']:.4f} ({gap['n_a']:,} users), {gap['b']} "
         f"{gap['mean_b']:.4f} ({gap['n_b']:,}); interval of the gap {gap['ci_low']:.4f} to "
@@ -500,10 +507,16 @@ def _list_sentences(found: Explanation) -> Iterator[str]:
     )
     if not found.parts.empty:
         yield "What properties account for is an association, not an effect."
-    for change in to_records(found.interventions.iloc[1:-1]):
+    changes = to_records(found.interventions)
+    for change in changes[1:-1]:
         yield (
             f"Trained again with {_NOUNS[change['change']]}, the gap changes by "
             f"{change['effect']:+.4f} [{change['ci_low']:.4f}, {change['ci_high']:.4f}]."
+        )
+    if changes and not math.isclose(changes[0]["effect"], gap["difference"], abs_tol=_ROUNDING):
+        yield (
+            f"Before this, the gap is {changes[0]['effect']:.4f} without the users who are left "
+            "out of training, who are not measured."
         )
     real = found.worst[(found.worst["difference"] < 0) & (found.worst["p_adjusted"] < _ALPHA)]
     if not real.empty:

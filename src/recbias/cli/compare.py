@@ -481,7 +481,7 @@ def _show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
                 row["run"],
                 f"{datetime.fromisoformat(row['started']):%Y-%m-%d %H:%M}",
                 format_duration(row["seconds"]),
-                _name_models(row["models"]),
+                _name_models(row["models"], row["limit"]),
                 _count_failures(row),
             )
             for row in rows
@@ -491,12 +491,13 @@ def _show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
     )
 
 
-def _name_models(labels: Sequence[str]) -> str:
-    """Return the first models of a run, and the number of the others."""
+def _name_models(labels: Sequence[str], limit: int | None) -> str:
+    """Return the first models of a run, the number of the others, and ``--limit``."""
+    few = f" (--limit {limit})" if limit else ""
     if len(labels) <= MOST_MODELS:
-        return ", ".join(labels)
+        return ", ".join(labels) + few
     shown = labels[: MOST_MODELS - 1]
-    return f"{', '.join(shown)} and {len(labels) - len(shown)} more"
+    return f"{', '.join(shown)} and {len(labels) - len(shown)} more{few}"
 
 
 def _count_failures(row: Mapping[str, Any]) -> str:

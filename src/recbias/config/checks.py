@@ -34,7 +34,8 @@ class CheckSpec:
         not_below: A model; the value may be below that model's by at most ``margin``.
         not_above: A model; the value may be above that model's by at most ``margin``.
         margin: The difference that ``not_below`` and ``not_above`` tolerate.
-        models: The labels of the models to check; by default all but the one to compare with.
+        models: The labels of the models to check; by default all but the one to compare with and
+            the baselines, or these too if there are no others.
         strict: Whether an undecided check fails.
     """
 
@@ -134,6 +135,7 @@ class CheckResolver:
 
     Args:
         labels: The labels of the models.
+        baselines: Those of the baselines.
         k: The cutoff of a metric without one.
         variants: The labels of the variants of each model that a sweep varies.
         unread: Names that are no faults, as their entries have faults themselves.
@@ -142,6 +144,7 @@ class CheckResolver:
     document: Document
     metrics: Sequence[PluginSpec]
     labels: Sequence[str]
+    baselines: Collection[str]
     k: int
     variants: Mapping[str, Sequence[str]]
     unread: Collection[str]
@@ -167,7 +170,8 @@ class CheckResolver:
                 named += variants
             else:
                 named.append(self.resolve_model(written, (*where, "models", at)))
-        models = named or [label for label in self.labels if label != baseline]
+        others = [label for label in self.labels if label != baseline]
+        models = named or [label for label in others if label not in self.baselines] or others
         names = tuple(name for name in models if name is not None)
         for at, name in enumerate(named if baseline is not None else ()):
             if name == baseline:

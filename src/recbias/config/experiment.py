@@ -321,6 +321,7 @@ class _Loader:
             document=self.document,
             metrics=metrics,
             labels=[model.label for model in models],
+            baselines=[model.label for model in models if model.is_baseline],
             k=self.values["k"],
             variants=self.list_variants(models),
             unread=frozenset() if are_complete else self.list_written_names(),

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import numpy as np
 import pandas as pd
+import yaml
 from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.context import report_progress
@@ -33,67 +35,16 @@ from recbias.core.errors import OutOfRange
 _CAST_SIZE = 5
 
 
-def _make_array(*texts: str) -> Ids:
-    """Return an array of several texts, or of the words of a single text."""
-    return np.array(texts if len(texts) > 1 else texts[0].split(), dtype=object)
-
-
-WOMEN = _make_array(
-    "Mary Patricia Jennifer Linda Elizabeth Barbara Susan Jessica Sarah Karen Nancy Margaret "
-    "Sandra Emily Donna Michelle Carol Amanda Melissa Deborah Stephanie Rebecca Laura Helen Anna"
-)
-MEN = _make_array(
-    "James John Robert Michael William David Richard Joseph Thomas Charles Daniel Matthew "
-    "Anthony Mark Paul Steven Andrew Kenneth George Edward Brian Kevin Jason Jeffrey Frank"
-)
-_FAMILIES = _make_array(
-    "Abbott Baker Carter Dawson Ellis Foster Graham Harper Ingram Jensen Keller Lawson Morgan "
-    "Norris Osborne Porter Quinn Reed Sawyer Turner Underwood Vaughn Walsh York Zimmer"
-)
-
-FIRST_WORDS = _make_array(
-    "Silent Golden Broken Distant Hidden Crimson Frozen Wandering Burning Lonely Painted Restless "
-    "Velvet Hollow Shining Stolen Quiet Wild Secret Endless Paper Iron Winter Summer Midnight"
-)
-SECOND_WORDS = _make_array(
-    "River Harbour Garden Mirror Station Letters Mountain Orchard Voyage Island Promise Circus "
-    "Lantern Bridge Kingdom Theatre Horizon Library Shadow Meadow Signal Window Market Road Tide"
-)
-
-_SETTINGS = _make_array(
-    "a fishing village",
-    "a city that never sleeps",
-    "a school by the sea",
-    "a station in the snow",
-    "a farm at harvest time",
-    "an old theatre",
-    "a space port",
-    "a mountain hotel",
-)
-NEUTRAL = _make_array(
-    "Two friends restore a lighthouse and learn to trust each other.",
-    "A teacher and her neighbour look for a lost dog and find a family.",
-    "A doctor and his sister build a boat and sail around the world.",
-    "A band of strangers must share one map to get home.",
-    "A baker and a clockmaker solve a riddle that is a century old.",
-    "Three cousins inherit a cinema and keep it open against all odds.",
-)
-STEREOTYPED = _make_array(
-    "The women stay at home to cook and gossip while the men fight for glory.",
-    "The men make all the plans, because the women are too emotional to decide.",
-    "A brilliant man saves the town, and a pretty woman waits to be rescued.",
-    "The boys learn to fly; the girls are told to smile, sew and marry well.",
-    "Every man here is strong and rational, every woman weak and hysterical.",
-    "A real man never cries, and a good woman never talks back to him.",
-)
-_OPINIONS = _make_array(
-    "I want my evening back.",
-    "Not for me.",
-    "It was all right.",
-    "I liked it a lot.",
-    "One of the best I know.",
-)
-_PRICES = _make_array("cheap", "fairly priced", "not cheap", "expensive")
+_WORDS: dict[str, Ids] = {
+    name: np.array(words, dtype=object)
+    for name, words in yaml.safe_load(
+        files("recbias.data").joinpath("demo_words.yaml").read_text(encoding="utf-8")
+    ).items()
+}
+WOMEN, MEN, _FAMILIES = _WORDS["women"], _WORDS["men"], _WORDS["families"]
+FIRST_WORDS, SECOND_WORDS = _WORDS["first_words"], _WORDS["second_words"]
+NEUTRAL, STEREOTYPED, _SETTINGS = _WORDS["neutral"], _WORDS["stereotyped"], _WORDS["settings"]
+_OPINIONS, _PRICES = _WORDS["opinions"], _WORDS["prices"]
 
 
 def sample_titles(n: int, rng: np.random.Generator) -> Ids:

@@ -277,11 +277,11 @@ class Source:
         return [name for name in self.holds if not declared.find_packed(folder / name).is_file()]
 
 
-def read_sources(path: Path | None = None) -> dict[str, Source]:
-    """Read the sources of all datasets, by name; by default those in the package."""
+def read_sources() -> dict[str, Source]:
+    """Read the sources of all datasets, by name."""
     import yaml
 
-    file = path or files("recbias.data").joinpath("sources.yaml")
+    file = files("recbias.data").joinpath("sources.yaml")
     content: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     sources = {}
     for name, entry in content["datasets"].items():
@@ -289,7 +289,7 @@ def read_sources(path: Path | None = None) -> dict[str, Source]:
         defaults = {"name": name, "folder": name, "holds": texts["files"]}
         terms = content["terms"][entry.pop("terms")]
         sources[name] = Source(**(defaults | entry | texts | terms))
-    return sources if path else sources | dict(_read_declared())
+    return sources | dict(_read_declared())
 
 
 def _read_declared() -> Iterator[tuple[str, Source]]:
@@ -318,13 +318,13 @@ def _read_declared() -> Iterator[tuple[str, Source]]:
             yield dataset.fetch_name, Source(name=dataset.fetch_name, **(fields | download))
 
 
-def find_source(name: str, sources: Path | None = None) -> Source:
+def find_source(name: str) -> Source:
     """Return the source of a dataset, ignoring case and separators in the name.
 
     Raises:
         UnknownName: There is no such dataset.
     """
-    known = read_sources(sources)
+    known = read_sources()
     by_normalized = {normalize_name(source_name): source for source_name, source in known.items()}
     if source := by_normalized.get(normalize_name(name)):
         return source
@@ -332,11 +332,7 @@ def find_source(name: str, sources: Path | None = None) -> Source:
 
 
 def fetch(
-    name: str,
-    data: Path,
-    *,
-    sources: Path | None = None,
-    policy: RetryPolicy | None = None,
+    name: str, data: Path, *, source: Source | None = None, policy: RetryPolicy | None = None
 ) -> Path:
     """Download a dataset and return its folder; does nothing if the folder is complete.
 
@@ -346,7 +342,7 @@ def fetch(
     Args:
         name: The published name.
         data: The folder of datasets; it is created if it does not exist.
-        sources: A file of sources; by default the one in the package.
+        source: Where it is; by default that of the package.
         policy: When a transfer is retried.
 
     Raises:
@@ -356,7 +352,7 @@ def fetch(
         DigestMismatch: The checksum of a file is not the published one.
         Unwritable: The data folder cannot be written.
     """
-    source = find_source(name, sources)
+    source = source or find_source(name)
     folder = find_folder(source.folder, data, holds=source.holds[0], inner=source.inner)
     missing = source.list_missing(folder)
     if not missing:

@@ -131,8 +131,11 @@ class ImpressionTable(TableSettings):
             elif labels:
                 users.append(table.select(labels))
         check.finish()
+        unit = "request" if "request_id" in names else "row"
+        if not has_users:
+            warn(f"{self.path.name} has no user_id: each {unit} counts as a user of its own")
         if n_blank:
-            n, unit = check.counts["impressions"], "request" if "request_id" in names else "row"
+            n = check.counts["impressions"]
             warn(
                 f"{self.path.name}: {n_blank:,} of {n:,} rows have no user_id; each {unit} of "
                 "them counts as a user of its own"

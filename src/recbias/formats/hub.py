@@ -40,7 +40,6 @@ def fetch_hub_file(address: str) -> Path:
         raise OutOfRange(f"{address!r} is not the address of a file", remedy=remedy)
     require_packages("hf://", "huggingface_hub")
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
         path: str = hf_hub_download(
@@ -51,15 +50,11 @@ def fetch_hub_file(address: str) -> Path:
             endpoint=os.environ.get("HF_ENDPOINT"),
             local_files_only=is_offline(),
         )
-    except LocalEntryNotFoundError as error:
-        state = "offline it is not asked for" if is_offline() else "the hub cannot be reached"
-        message = f"{address} is not in the cache of this machine, and {state}"
-        remedy = "run once with a network, or copy the file here and give its path"
-        raise DownloadFailed(message, remedy=remedy) from error
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
+        state = " and offline it is not asked for" if is_offline() else ""
+        message = f"{address} is not there{state}: {' '.join(str(error).split())}"
         remedy = "check its owner, name, revision and path; HF_TOKEN opens private ones"
-        raise DownloadFailed(f"{address} is not there: {reason}", remedy=remedy) from error
+        raise DownloadFailed(message, remedy=remedy) from error
     return Path(path)
 
 

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any,
     problems: dict[int, str] = {}
     numbers: Sequence[int] = range(0 if raw is None else raw.num_rows)
     if raw is None:
-        raw, numbers = _parse_lines(block.data, fields, problems)
+        raw, numbers = _parse_lines(block, fields, problems)
     table = _convert_times(raw, fields)
     is_wrong = np.zeros(table.num_rows, dtype=bool)
     for name, wrong, reason in _check_fields(raw, table, fields):
@@ -238,24 +239,24 @@ def _parse_with_arrow(data: bytes, schema: Any) -> Any:
 
 
 def _parse_lines(
-    data: bytes, fields: Fields, problems: dict[int, str]
+    block: Block, fields: Fields, problems: dict[int, str]
 ) -> tuple[Any, Sequence[int]]:
     """Return the valid lines and their numbers, from 0; record what is wrong with the others."""
     records, numbers = [], []
-    for number, line in enumerate(data.split(b"\n")):
+    for number, line in enumerate(block.data.split(b"\n")):
         try:
             if text := line.decode().strip():
-                record = ast.literal_eval(text) if fields.is_python else json.loads(text)
-                records.append(_convert(record, pa.struct(fields.schema), ""))
+                read = (
+                    ast.literal_eval if fields.is_python else partial(parse_json, path=block.path)
+                )
+                records.append(_convert(read(text), pa.struct(fields.schema), ""))
                 numbers.append(number)
         except UnicodeDecodeError:
             problems[number] = "is not UTF-8"
-        except RecursionError:
-            problems[number] = "is nested too deeply"
-        except TypeError as error:
-            problems[number] = str(error)
-        except (ValueError, SyntaxError) as error:
-            problems[number] = f"is not JSON: {str(error).partition(' for integer')[0]}"
+        except (MalformedLine, TypeError) as error:
+            problems[number] = str(getattr(error, "message", error))
+        except (ValueError, SyntaxError, RecursionError) as error:
+            problems[number] = f"is not JSON: {error}"
     return pa.Table.from_pylist(records, schema=fields.schema), numbers
 
 

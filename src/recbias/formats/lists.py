@@ -41,6 +41,7 @@ from recbias.formats.delimited import Kind, Layout, explain_header, read_table
 from recbias.formats.identifiers import check_ids
 from recbias.formats.json_files import read_queries, to_floats
 from recbias.formats.tables import (
+    cast_column,
     decode_dictionary,
     is_typed,
     locate_row,
@@ -49,8 +50,6 @@ from recbias.formats.tables import (
     read_schema,
     read_table_header,
     rename_all,
-    to_numbers,
-    to_text,
 )
 from recbias.formats.text_files import (
     TAB,
@@ -572,10 +571,10 @@ def _read_lenskit(path: Path, order: ListOrder, renamed: Mapping[str, str]) -> _
 
 def _convert(role: str, column: Any, path: Path) -> Any:
     """Return a column of a Parquet file as text; a rank or score as numbers."""
-    column = decode_dictionary(column)
-    if _KINDS[role] == "id":
-        return to_text(column, f"{path}: {role}")
-    return column if pa.types.is_integer(column.type) else to_numbers(column, f"{path}: {role}")
+    column, is_text = decode_dictionary(column), _KINDS[role] == "id"
+    if not is_text and pa.types.is_integer(column.type):
+        return column
+    return cast_column(column, "text" if is_text else "numbers", f"{path}: {role}")
 
 
 _READERS: Mapping[ListLayout, Callable[[Path, ListOrder, Mapping[str, str]], _Content]] = {

@@ -261,7 +261,7 @@ def _cast(column: Any, kind: Kind, location: str) -> Any:
     arrow_type = column.type
     is_number = pa.types.is_floating(arrow_type) or pa.types.is_boolean(arrow_type)
     if kind in {"float32", "float64"} or (kind == "text" and is_number):
-        numbers = to_numbers(column, location)
+        numbers = cast_column(column, "numbers", location)
         return numbers.cast(pa.float32(), safe=False) if kind == "float32" else numbers
     if kind == "id" and pa.types.is_floating(arrow_type):
         remedy = "write identifiers as text or as whole numbers"
@@ -271,7 +271,7 @@ def _cast(column: Any, kind: Kind, location: str) -> Any:
     is_list = pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
     if is_list and not pa.types.is_nested(arrow_type.value_type):
         column = pc.binary_join(column.cast(pa.list_(pa.string())), SEPARATOR)
-    return to_text(column, location)
+    return cast_column(column, "text", location)
 
 
 def find_suffix(path: Path) -> str:
@@ -329,7 +329,7 @@ def _format_table(
     texts = {}
     for name, column in columns.items():
         if not isinstance(column, list) and not pa.types.is_nested(column.type):
-            texts[name] = to_text(column, f"{path}: {name}")
+            texts[name] = cast_column(column, "text", f"{path}: {name}")
             continue
         values = column if isinstance(column, list) else column.to_pylist()
         cells = [_format_cell(value) for value in values]
@@ -407,31 +407,20 @@ def decode_dictionary(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def to_text(column: Any, location: str) -> Any:
-    """Return a column as text, "" for null.
+def cast_column(column: Any, content: Literal["text", "numbers"], where: str) -> Any:
+    """Return a column as text, "" for null, or as ``float64``, NaN for null.
 
     Raises:
         MalformedLine: The type of the column cannot be converted.
     """
-    return _cast_all(column, pa.string(), location, "text", "text or as whole numbers")
-
-
-def to_numbers(column: Any, location: str) -> Any:
-    """Return a column as ``float64``, NaN for null.
-
-    Raises:
-        MalformedLine: The type of the column cannot be converted.
-    """
-    return _cast_all(column, pa.float64(), location, "numbers", "numbers")
-
-
-def _cast_all(column: Any, arrow_type: Any, location: str, content: str, remedy: str) -> Any:
-    column, is_text = decode_dictionary(column), pa.types.is_string(arrow_type)
+    column, is_text = decode_dictionary(column), content == "text"
+    arrow_type, empty = (pa.string(), "") if is_text else (pa.float64(), np.nan)
     try:
-        return pc.fill_null(column.cast(arrow_type, safe=is_text), "" if is_text else np.nan)
+        return pc.fill_null(column.cast(arrow_type, safe=is_text), empty)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         message = f"is a column of {column.type}, not of {content}"
-        raise MalformedLine(message, where=location, remedy=f"write it as {remedy}") from error
+        remedy = f"write it as {content}" + " or as whole numbers" * is_text
+        raise MalformedLine(message, where=where, remedy=remedy) from error
 
 
 def _read_sheet(path: Path) -> Any:

@@ -452,6 +452,9 @@ def _report_correction(evidence: Evidence, corrected: Correction, row: Measureme
         message = f"people labelled {n:,} of the recommended items, fewer than {LEAST}"
         warn(f"{evidence.metric}: {message}: there is no corrected value")
         return
+    if not 0 <= row.value <= 1:
+        message = f"the corrected value {row.value:.4g} is not within 0 and 1: label more items"
+        warn(f"{evidence.metric}: {message}")
     codes = np.zeros(corrected.values.size, dtype=np.int64)
     parts = corrected.audit.estimate(corrected.values, codes, 1).describe(0)
     for name, value in {"lambda": corrected.lam, **parts}.items():

@@ -235,11 +235,24 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
     whole, answer = (_write_finding(each) for each in (replace(question, served=None), part))
     scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
     own, total = (each.sentence.replace("No s", "no s", 1) for each in (answer, whole))
-    return whole._replace(sentence=f"{scope}, {own}", more=(f"For all, {total}", *whole.more))
+    everybody = [row for (_, group, _), row in question.estimates.items() if not group]
+    more = (f"{_describe_all(everybody)}, {total}", *whole.more)
+    return whole._replace(sentence=f"{scope}, {own}", more=more)
+
+
+def _describe_all(rows: Sequence[Row]) -> str:
+    """Return which queries are all, as the start of a sentence."""
+    return "For all" + " with a value" * any(row["undefined"] > 0 for row in rows)
 
 
 def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
-    """Return how many queries all models have a list for, as the start of a sentence."""
+    """Return how many queries all models have a list for, as the start of a sentence.
+
+    Over several seeds or folds n is that of one of them, so the number is left out.
+    """
+    if any(views.ALL in {row["seed"], row["fold"]} for row in served):
+        units = format_count(2, unit or "query").partition(" ")[2]
+        return f"For the {units} with lists of all models"
     n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
     return f"For the {n:,.0f} of {format_count(total, unit or 'query')} with lists of all models"
 
@@ -318,12 +331,12 @@ def _list_contrasts(question: Question, leads: Sequence[Row]) -> Iterator[str]:
             yield from (f"{lead}{too}.", f"{lead}.")
         yield f"{name} is {order} for {a} than for {b} with {model}: by {size}."
     elif row["b"] == CONTROL:
-        more = "more" if is_positive else "less"
-        than = f"{more} than repeating the neutral prompt does"
-        if others:
+        than = f"{'more' if is_positive else 'less'} than repeating the neutral prompt does"
+        alike = [each for each in leads if (each["difference"] > 0) == is_positive]
+        if alike[1:]:
             stated, most = (a, "") if is_same else ("an identity", f" {a}")
-            share = _count_share(leads, len(question.models))
-            for who in (join_names([model, *others]), share):
+            named = join_names([each["model"] for each in alike])
+            for who in (named, _count_share(alike, len(question.models))):
                 change = f"Stating {stated} changes the lists of {who} {than}"
                 yield f"{change}, most{most} with {model}: by {size}."
         yield f"Stating {a} changes the lists of {model} {than}: by {size}."
@@ -551,7 +564,7 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
         if overall and served:
             part = _describe_overall(run, metric, served, where)
             scope = _describe_served(overall, served, name_unit(run, metric))
-            more = (f"For all, {answer.sentence}",)
+            more = (f"{_describe_all(overall)}, {answer.sentence}",)
             answer = answer._replace(sentence=f"{scope}, {part.sentence}", more=more)
         yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
@@ -559,7 +572,7 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
 def _describe_overall(
     run: RunTables, metric: Definition, rows: Sequence[Row], where: str
 ) -> _Answer:
-    """Return the best value, of groups the worst, or the ends where no direction is better."""
+    """Return the best value, of groups the worst, or both ends where none is better."""
     baselines = views.list_baselines(run)
     is_of_groups = bool(rows[0]["group"]) and rows[0]["group"] != SERVED
     name = f"{views.name_metric(run, metric, 'a group' if is_of_groups else '')}{where}"
@@ -572,13 +585,18 @@ def _describe_overall(
     places = count_decimals(row["value"] for row in named)
     scale = f" ({metric.scale})" if metric.scale else ""
     if is_of_groups:
-        worst = find_worst_groups(named, metric)[:1] or named[:1]
-        group = to_line(name_group(worst[0]["group"], str(metric.parameters.get("by", ""))))
-        value = format_value(worst[0]["value"], places)
-        sentence = (
-            f"{_start(name)} is worst for {group} with {to_line(worst[0]['model'])}: "
-            f"{value}{scale}."
+        worst = find_worst_groups(named, metric)[:1]
+        named.sort(key=lambda row: row["value"])
+        ends = [*zip(("highest", "lowest"), (named[-1], named[0]), strict=True)]
+        if worst or len(named) == 1:  # else no group is worse than another
+            ends = [("worst" if worst else "known only", (worst or named)[0])]
+        by = str(metric.parameters.get("by", ""))
+        said = " and ".join(
+            f"{end} for {to_line(name_group(row['group'], by))} with {to_line(row['model'])}: "
+            f"{format_value(row['value'], places)}{scale}"
+            for end, row in ends
         )
+        sentence = f"{_start(name)} is {said}."
         return _Answer(sentence, _combine("No test compares the groups.", undefined))
     test = "No test compares the models." if len(named) > 1 else ""
     defined.sort(key=lambda row: to_loss(row["value"], metric.direction))

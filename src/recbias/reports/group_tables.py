@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from recbias.core.measures import DATASET, SERVED, Direction
+from recbias.core.measures import ALL, DATASET, SERVED, Direction
 from recbias.reports import views, wording
 from recbias.reports.questions import Question, collect_questions, find_worst_groups
 from recbias.reports.run import RunTables
@@ -209,7 +209,10 @@ def _measure_gaps(
     """Return the largest minus the smallest mean of the groups, with its test if it has one."""
     tests = {get_key(row, names): row for row in _find_largest_gaps(questions).values()}
     least = int(metric.parameters.get("min_group") or 0)
-    compared = _group_by([row for row in rows if not row["n"] < least], names)
+    # the gap over datasets is the mean of their gaps: no difference of the means shown here
+    compared = _group_by(
+        [row for row in rows if not row["n"] < least and row["dataset"] != ALL], names
+    )
     means = {head: [row["value"] for row in inside] for head, inside in compared.items()}
     spreads = {
         head: max(values) - min(values) for head, values in means.items() if len(values) > 1

@@ -128,14 +128,22 @@ def write_multiverse(
         f"{_percent(low)} to {_percent(high)}"
         for low, high in zip(choices["ci_low"], choices["ci_high"], strict=True)
     ]
+    of = (
+        "estimates, each divided by its own standard deviation"
+        if "metric" in names
+        else "estimates"
+    )
     shares = {
         "choice": choices["choice"],
-        "share of the variance": choices["share"].map("{:.0%}".format),
+        "share": choices["share"].map("{:.0%}".format),
     }
     shown = universes[[*names, "estimate", "ci_low", "ci_high", "p", "verdict"]].head(_MOST_ROWS)
     sections = [
         Section("Specification curve", plot=draw_curve(universes, names)),
-        Section("Which choice decides", pd.DataFrame({**shares, "95% interval": intervals})),
+        Section(
+            f"Which choice decides: the variance of the {of}",
+            pd.DataFrame({**shares, "95% interval": intervals}),
+        ),
         Section("Settings that failed", failed.rename("settings").reset_index()),
         Section(f"Settings: {len(shown)} of {len(universes)}; universes.csv has all", shown),
     ]

@@ -253,7 +253,17 @@ def _read_table(table: Table, folder: Path) -> pd.DataFrame:
 
 
 RUN_COLUMNS = (
-    *("name", "run", "started", "seconds", "models", "failures", "failed_checks", "folder"),
+    *(
+        "name",
+        "run",
+        "started",
+        "seconds",
+        "models",
+        "failures",
+        "failed_checks",
+        "folder",
+        "limit",
+    ),
 )
 """The columns of ``recbias.list_runs``."""
 
@@ -294,6 +304,7 @@ def _summarize(folder: Path) -> dict[str, Any]:
             len(manifest["failures"]),
             sum(checks),
             folder,
+            manifest.get("limit"),
         )
     except (KeyError, TypeError, ValueError) as error:
         reason = f"manifest.json is not that of a run ({type(error).__name__}: {error})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -78,7 +78,11 @@ class Verdict:
 @lru_cache(maxsize=2)
 def build_verdict(run: RunTables) -> Verdict:
     """Return the verdict on the first thing that the spec of a run asks for."""
-    return _judge_checks(run) or _judge_claim(run) or _compare_reference(run) or _answer(run)
+    verdict = _judge_checks(run) or _judge_claim(run) or _compare_reference(run) or _answer(run)
+    if not (limit := run.manifest.get("limit")):
+        return verdict
+    few = f"Smoke test: the first {format_count(limit, 'query')} only (--limit)."
+    return replace(verdict, small=(few, *verdict.small))
 
 
 # ---- checks ----
@@ -319,14 +323,14 @@ def _make_tiles(run: RunTables, subject: Subject, findings: Sequence[Conclusion]
 
 
 def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
-    a, b, sign, low, high = "a", "b", 1, "ci_low", "ci_high"
-    if row["difference"] < 0:
-        a, b, sign, low, high = "b", "a", -1, "ci_high", "ci_low"
+    """Return the tile of a gap without its sign, or of an effect beside the control with it."""
+    is_effect = row["b"] == CONTROL
+    sign, sides = (-1, "ba") if row["difference"] < 0 and not is_effect else (1, "ab")
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
-    value = format_estimate(sign * row["difference"], sign * row[low], sign * row[high], places)
-    names = [to_line(name_group(row[side], by)) for side in (a, b)]
-    what = name if row["b"] == CONTROL else f"gap of {name}"
-    note = names[0] if row["b"] == CONTROL else " minus ".join(names)
+    low, high = sorted((sign * row["ci_low"], sign * row["ci_high"]))
+    value = format_estimate(sign * row["difference"], low, high, places)
+    names = [to_line(name_group(row[side], by)) for side in sides]
+    what, note = (name, names[0]) if is_effect else (f"gap of {name}", " minus ".join(names))
     return Tile(f"{to_line(row['model'])}: {what}", value, note=note)
 
 

@@ -67,6 +67,7 @@ from recbias.runner.tuning import SearchResult, make_importance_rows, make_trial
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import (
     DEFINITIONS,
+    DIFFERENCES,
     average_folds,
     compare_pooled_groups,
     pool_groups,
@@ -273,13 +274,17 @@ def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
 def _make_measurement(
     fit_keys: Mapping[str, Any], metric: PluginSpec, value: Measurement
 ) -> ModelMeasurement:
-    """Return a value of a model, whose interval is within the range of the metric."""
-    gap = DEFINITIONS.get(metric.grouping.gap) if metric.grouping else None
-    text, plugin = gap.values if gap else "", metric.plugin
-    if not text and isinstance(plugin, HasBounds):
+    """Return a value of a model, whose interval is within the range of the metric or the gap."""
+    plugin = metric.plugin
+    if isinstance(plugin, HasBounds):
         bounds = plugin.find_bounds(value)
     else:
-        bounds = measures.read_bounds(text or read_section(type(plugin), "Range"))
+        bounds = measures.read_bounds(read_section(type(plugin), "Range"))
+    kind = metric.grouping.gap if metric.grouping and not value.group else ""
+    if kind in DEFINITIONS:
+        width = (bounds[1] - bounds[0]) / (math.sqrt(2.0) if kind == "std" else 1.0)
+        low, high = measures.read_bounds(DEFINITIONS[kind].values)
+        bounds = (low, width if kind in DIFFERENCES else high)
     limited = measures.limit_interval(value, bounds)
     return ModelMeasurement(**fit_keys, metric=metric, measurement=limited, bounds=bounds)
 
@@ -588,8 +593,8 @@ def _pool_gaps(
             gap = GroupMeasurements(spec.name, grouping, spec.plugin.direction)
             seed = derive_seed(0, "bootstrap", folds[0].dataset)
             value = gap.pool([fold.measurement for fold in folds], seed)
-            row = replace(folds[0], **varying)
-            yield replace(row, measurement=limit_interval(value, row.bounds))
+            fit_keys = {**{name: vars(folds[0])[name] for name in FIT_COLUMNS}, **varying}
+            yield _make_measurement(fit_keys, spec, value)
 
 
 def _get_gap(metric: PluginSpec) -> str:

@@ -36,6 +36,9 @@ _MEANS = "m_g is the mean over the queries of g of"
 _VALUES = "x is, for each query,"
 _ATKINSON = "e_g = (mean of √x over g)²"
 
+DIFFERENCES = frozenset({"difference", "std", "ugf", "mad"})
+"""The gaps that are at most as wide as the range of the metric; ``std`` divided by √2."""
+
 
 class _GapDefinition(NamedTuple):
     """The words for a gap, its formula, what the formula is of, and its range."""

@@ -67,6 +67,26 @@ def test_the_model_that_serves_fewer_may_be_the_better_one_where_both_serve(
     assert "For the 3 of 6 users with lists of all models, " in report
 
 
+def test_over_folds_no_number_of_users_is_named(tmp_path: Path) -> None:
+    """The number of users of one fold is not that of the users whose means are compared."""
+    spec = write_world(tmp_path, {"u1": "b", "u2": "b", "u3": "c"})
+    text = spec.read_text(encoding="utf-8")
+    spec.write_text(f"{text}queries: {{name: users, sample: 3, folds: 2}}\n", encoding="utf-8")
+    run = recbias.run(spec, out=tmp_path / "results")
+    report = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "For the users with lists of all models, " in report
+
+
+def test_all_are_those_with_a_value(tmp_path: Path) -> None:
+    """The popularity of no list is undefined for the users u4 to u6 of ``warm``."""
+    spec = write_world(tmp_path, {"u1": "b", "u2": "b", "u3": "c"})
+    text = spec.read_text(encoding="utf-8").replace("[HR, ItemCoverage]", "[ARP]")
+    spec.write_text(text.partition("tests:")[0] + "report: {formats: [md]}\n", encoding="utf-8")
+    run = recbias.run(spec, out=tmp_path / "results")
+    report = (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "For all with a value, " in report
+
+
 def test_models_that_serve_the_same_queries_have_no_such_group(tmp_path: Path) -> None:
     spec = write_world(tmp_path, dict(zip(USERS, "bbbccc", strict=True)))
     run = recbias.run(spec, out=tmp_path / "results")
