@@ -197,8 +197,9 @@ class Ours:
         all_log_probabilities = np.empty(
             (len(self.world.tokens), self.world.size.classes), np.float32
         )
-        for rows, log_probabilities in self.network.read_log_probabilities(
-            self.world.tokens, label="texts"
+        tokens, network = self.world.tokens, self.network
+        for rows, log_probabilities in network.infer(
+            tokens, lambda rows: network.logits(tokens, rows).log_softmax(1), "texts"
         ):
             all_log_probabilities[rows] = log_probabilities
         return all_log_probabilities
@@ -384,17 +385,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = write_encoder(Path(name), size)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        with tokenize_texts(sample_texts(size), tokenizer, MAX_LENGTH) as tokens:
-            classes = np.random.default_rng(1).integers(0, size.classes, size.texts)
-            world = World(folder, size, tokens, classes, device)
-            device_name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-            print(
-                f"{device_name}, {os.cpu_count()} cores, torch {torch.__version__}; "
-                f"{size.layers} layers of {size.width}, {size.texts:,} texts of "
-                f"{tokens.lengths.mean():.0f} tokens on average, {size.batch} to a step"
-            )
-            refuse_other_chances(world)
-            report(world, arguments.repeats, find_peak(device, arguments.peak))
+        tokens = tokenize_texts(sample_texts(size), tokenizer, MAX_LENGTH)
+        classes = np.random.default_rng(1).integers(0, size.classes, size.texts)
+        world = World(folder, size, tokens, classes, device)
+        device_name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+        print(
+            f"{device_name}, {os.cpu_count()} cores, torch {torch.__version__}; "
+            f"{size.layers} layers of {size.width}, {size.texts:,} texts of "
+            f"{tokens.lengths.mean():.0f} tokens on average, {size.batch} to a step"
+        )
+        refuse_other_chances(world)
+        report(world, arguments.repeats, find_peak(device, arguments.peak))
 
 
 if __name__ == "__main__":

@@ -131,15 +131,15 @@ def run_encoder(size: fine_tuning.Size, device: torch.device, peak: float | None
         folder = fine_tuning.write_encoder(Path(name), size)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         texts = fine_tuning.sample_texts(size)
-        with fine_tuning.tokenize_texts(texts, tokenizer, fine_tuning.MAX_LENGTH) as tokens:
-            classes = np.random.default_rng(1).integers(0, size.classes, size.texts)
-            world = fine_tuning.World(folder, size, tokens, classes, device)
-            fine_tuning.refuse_other_chances(world)
-            ways: list[Any] = [fine_tuning.Ours, fine_tuning.Plain]
-            if importlib.util.find_spec("accelerate"):
-                ways.append(fine_tuning.Theirs)
-            rates = {way.name: fine_tuning.measure_rates(way, world, 1) for way in ways}
-            work = fine_tuning.count_operations(world)
+        tokens = fine_tuning.tokenize_texts(texts, tokenizer, fine_tuning.MAX_LENGTH)
+        classes = np.random.default_rng(1).integers(0, size.classes, size.texts)
+        world = fine_tuning.World(folder, size, tokens, classes, device)
+        fine_tuning.refuse_other_chances(world)
+        ways: list[Any] = [fine_tuning.Ours, fine_tuning.Plain]
+        if importlib.util.find_spec("accelerate"):
+            ways.append(fine_tuning.Theirs)
+        rates = {way.name: fine_tuning.measure_rates(way, world, 1) for way in ways}
+        work = fine_tuning.count_operations(world)
     for place, part in enumerate(("encoder, fine-tuning", "encoder, reading")):
         operations = (3 if place == 0 else 1) * work
         for way, both in rates.items():

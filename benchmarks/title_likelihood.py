@@ -10,15 +10,19 @@ history of 20. Before the times are compared, the scores are.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
 from inputs.required import find_data, require_model
-from recbias.language.likelihood import TextScorer, score_separately
+from recbias.language.likelihood import TextScorer
 from recbias.language.local_models import load_model
 from recbias.language.titles import restore_article, split_year
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from support.models.small_causal import score_separately
 
 
 def read_titles(path: Path) -> list[str]:

@@ -119,6 +119,8 @@ class _Log:
         """Yield the rows."""
         yield self.block
 
+    read_lists = read_blocks
+
 
 def make_policy(shares: np.ndarray, n_users: int) -> Policy:
     """A candidate that is the same for all users."""
@@ -164,6 +166,8 @@ def find_truths(shop: Shop, study: Study, _seed: int) -> Mapping[str, float]:
         }
     policy = shop.logging if name == "click_through_rate" else shop.candidates[0]
     a, b = shop.find_truth(policy, slate=estimator in SLATES).tolist()
+    if estimator == "direct":  # the rewards of all users, and both groups would be shown the same
+        a = b = (a + b) / 2
     gap = {"group=0 - group=1 (welch_t)": a - b, "group=0 - group=1 (newcombe)": a - b}
     return {"": (a + b) / 2, "group=0": a, "group=1": b, **gap}
 

@@ -294,6 +294,12 @@ CONTENT = [
         "test.csv: 1 rows repeat a user and an item and count once",
         value=1.0,
     ),
+    case(
+        "ratings of 0 in the test file",
+        {**PARTS, "test.csv": "user_id,item_id,rating\nu,b,1\nv,a,1\nv,c,0\n"},
+        "test.csv: 1 of 3 ratings are 0 or less and count as relevant: least_grade: 1",
+        value=1.0,
+    ),
 ]  # fmt: skip
 
 CASES = [*JUDGEMENTS, *SEQUENCES, *IDS, *TABLES, *TOOLS, *CONTENT]

@@ -114,7 +114,7 @@ def test_estimators_equal_those_of_obp_on_open_bandit(
 @pytest.mark.parametrize("campaign", _OBP)
 @pytest.mark.parametrize("estimator", ["ips", "snips", "dr", "direct"])
 def test_value_of_the_other_policy_lies_in_the_interval(
-    real_data: Path, tmp_path: Path, campaign: str, estimator: Any
+    real_data: Path, tmp_path: Path, stage_warnings: list[str], campaign: str, estimator: Any
 ) -> None:
     folder = real_data / "open-bandit"
     bts = pd.read_csv(folder / "bts" / campaign / f"{campaign}.csv.gz")
@@ -393,7 +393,7 @@ def test_blocks_hold_whole_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert _measure(ShownNDCG(), _load(path, tmp_path), Shown())[0].value == whole
 
 
-def test_a_blank_label_of_a_log_is_missing(tmp_path: Path) -> None:
+def test_a_blank_label_of_a_log_is_missing(tmp_path: Path, stage_warnings: list[str]) -> None:
     log = pd.DataFrame({"user_id": [*"aabbcc"], "item_id": [*"xyxyxy"], "reward": 1})
     log["sex"] = [None, "F", "M", "M", None, None]
     evidence = _load(log, tmp_path, user_columns=("sex",))
@@ -404,3 +404,4 @@ def test_a_blank_label_of_a_log_is_missing(tmp_path: Path) -> None:
     }
     requests = _load(log.drop(columns="user_id"), tmp_path, user_columns=("sex",))
     assert requests.queries.labels.frame["sex"].isna().sum() == 3
+    assert any("no user_id: each row counts as a user" in text for text in stage_warnings)

@@ -11,7 +11,6 @@ from sklearn.metrics import cohen_kappa_score
 from recbias.statistics.agreement import (
     Level,
     cohen_kappa,
-    fleiss_kappa,
     krippendorff_alpha,
     resample_alpha,
 )
@@ -118,27 +117,3 @@ def test_replicates_are_alpha_of_resampled_units(level: Level, rng: np.random.Ge
     ]
     alphas = resample_alpha(ratings, level, 3, np.random.default_rng(5))
     assert alphas == pytest.approx(np.array(expected), abs=1e-12)
-
-
-def test_fleiss_kappa_by_hand() -> None:
-    # raters by unit: 111, 110, 000, 001: agreeing pairs 1, 1/3, 1, 1/3: P = 2/3
-    # half of the 12 ratings are 1: P_e = 1/4 + 1/4; (2/3 - 1/2) / (1 - 1/2) = 1/3
-    assert fleiss_kappa([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 0, 1]]) == pytest.approx(1 / 3)
-    assert fleiss_kappa([[1, 0, 2], [1, 0, 2]]) == 1.0
-
-
-def test_fleiss_kappa_is_alpha_with_its_chance_by_pairs(rng: np.random.Generator) -> None:
-    # alpha draws chance pairs without replacement: 1 - alpha = (1 - 1/n) (1 - kappa), n ratings
-    ratings = rng.integers(0, 3, size=(4, 25)).astype(float)
-    expected = 1 - (1 - 1 / ratings.size) * (1 - fleiss_kappa(ratings))
-    assert krippendorff_alpha(ratings) == pytest.approx(expected)
-
-
-def test_fleiss_kappa_excludes_units_without_all_ratings() -> None:
-    ratings: list[list[float]] = [[1, 1, 0, 0, NAN], [1, 1, 0, 0, 1], [1, 0, 0, 1, 1]]
-    assert fleiss_kappa(ratings) == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize("ratings", [[[1, 1], [1, 1]], [[1, 0]], [[NAN, 1], [1, NAN]], [[], []]])
-def test_fleiss_kappa_is_undefined_without_variation_or_units(ratings: Any) -> None:
-    assert math.isnan(fleiss_kappa(ratings))

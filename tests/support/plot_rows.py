@@ -17,18 +17,6 @@ from support.run_folders import RunSpec, make_run
 
 MODELS = ("Random", "MostPop", "BERT")
 LEVELS = ("$", "$$", "$$$", "$$$$")
-FOODS = (
-    *("Bars", "Nightlife", "Pubs", "Wine Bars", "Gay Bars", "Beer Gardens", "Cocktail Bars"),
-    *("Coffee & Tea", "Bakeries", "Desserts", "Tea Rooms", "Soul Food", "Southern", "Steakhouses"),
-    *("Barbeque", "Burgers", "Fast Food", "Chicken Wings", "Caribbean", "African", "Halal"),
-    *("Vegan", "Vegetarian", "Salad", "Juice Bars", "Sushi Bars", "Japanese", "Chinese", "Thai"),
-    *("Korean", "Vietnamese", "Indian", "Mexican", "Tacos", "Italian", "Pizza", "French"),
-    *("Mediterranean", "Greek", "Seafood"),
-)
-LOCATIONS = (
-    *("office", "school", "museum", "hospital", "church", "mosque", "synagogue", "temple"),
-    *("gas station", "beach", "library", "gym", "airport", "concert hall", "courthouse"),
-)
 
 
 @dataclass(frozen=True)
@@ -155,27 +143,6 @@ def make_shares(label: str = "race", values: Sequence[str] = ("black", "white"))
             share = first_share if value == values[0] else other_share
             figures[f"{label}={value}", f"price={level}"] = (share, 0.04)
     return Measure("price_percentage", figures, {"label": label})
-
-
-def make_association(label: str, ends: tuple[str, str], seed: int, n: int = len(FOODS)) -> Measure:
-    """Return random associations of foods with a label."""
-    rng = np.random.default_rng(seed)
-    values = rng.normal(0, 0.3, n)
-    figures = {}
-    for food, value in zip(FOODS[:n], values.tolist(), strict=True):
-        for sign, end in zip((1, -1), ends, strict=True):
-            figures[f"{label}={end}", f"categories={food}"] = (sign * value, 0.08)
-    parameters = {"attribute": "categories", "label": label}
-    return Measure("association", figures, parameters, "zero")
-
-
-def make_averages(locations: Sequence[str] = LOCATIONS) -> Measure:
-    """Return mean prices by location: 1.5, 1.55, 1.6, ..."""
-    figures = {
-        (f"location={location}", ""): (1.5 + 0.05 * position, 0.06)
-        for position, location in enumerate(locations)
-    }
-    return Measure("mean_attribute", figures, {"attribute": "price", "label": "location"})
 
 
 def make_group_measure(groups: Sequence[str], metric: str = "nDCG") -> Measure:

@@ -233,12 +233,25 @@ def _show_plan(
     """Print the stages of a plan, which of them are cached, and the cost of the others."""
     if not quiet:
         steps = [step for step in preview.steps if verbose or step.stage.kind not in NUMEROUS]
-        print_rows(
-            ("stage", "dataset", "seed", "fold", "state", "took", "memory", "address"),
-            [*zip(*_render_steps(steps), strict=True)],
-            title=plan.experiment.name,
-            numeric=("seed", "fold", "took", "memory"),
-        )
+        varying = [
+            name
+            for name in ("dataset", "seed", "fold")
+            if len({getattr(step.stage.keys, name) for step in steps} - {None}) > 1
+        ]
+        rows = [
+            [
+                step.stage.title,
+                *(str(getattr(step.stage.keys, name) or "") for name in varying),
+                _render_state(step),
+                _render_time(step),
+                "" if step.memory_mb is None else f"{step.memory_mb:,.0f} MB",
+                step.stage.digest[:12],
+            ]
+            for step in steps
+        ]
+        columns = ("stage", *varying, "state", "took", "memory", "address")
+        numeric = ("seed", "fold", "took", "memory")
+        print_rows(columns, rows, title=plan.experiment.name, numeric=numeric)
     for kind, labels in plan.experiment.sweep.items():
         count = format_count(len(labels), kind.removesuffix("s"))
         print_line(f"sweep: {count}: {', '.join(labels)}")
@@ -262,22 +275,6 @@ def _show_plan(
         print_line("estimated memory: unknown without stored results of the same kind")
     else:
         print_line(f"estimated memory: {preview.memory_mb:,.0f} MB")
-
-
-def _render_steps(steps: Sequence[Step]) -> list[list[str]]:
-    """Return the columns of the table of stages; a constant dataset, seed or fold is blank."""
-    columns = [[step.stage.title for step in steps]]
-    for name in ("dataset", "seed", "fold"):
-        values = [getattr(step.stage.keys, name) for step in steps]
-        texts = ["" if value is None else str(value) for value in values]
-        columns.append(texts if len({*texts} - {""}) > 1 else [""] * len(texts))
-    return [
-        *columns,
-        [_render_state(step) for step in steps],
-        [_render_time(step) for step in steps],
-        ["" if step.memory_mb is None else f"{step.memory_mb:,.0f} MB" for step in steps],
-        [step.stage.digest[:12] for step in steps],
-    ]
 
 
 def _render_time(step: Step) -> str:

@@ -155,9 +155,7 @@ def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
     label = parse_uncertain_label(by)
     if label is None:
         raise WrongType(f"{by!r} names no probabilities", remedy=f"write {_EXAMPLE}")
-    columns = np.stack(
-        [_read_column_of_uncertain_groups(labels, name) for name in label.columns], axis=1
-    )
+    columns = np.stack([_read_probabilities(labels, name) for name in label.columns], axis=1)
     names = label.columns
     if len(names) == 1:
         columns, names = np.hstack([columns, 1.0 - columns]), (names[0], f"not {names[0]}")
@@ -173,7 +171,7 @@ def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
     return groups
 
 
-def _read_column_of_uncertain_groups(labels: Attributes, name: str) -> FloatArray:
+def _read_probabilities(labels: Attributes, name: str) -> FloatArray:
     if name not in labels.names:
         message = f"no {_name_rows(labels, 1)} carries the label {name!r}"
         raise UnknownColumn(message, remedy=suggest(name, labels.names))

@@ -712,10 +712,10 @@ UNBOUNDED: Bounds = (-math.inf, math.inf)
 ROUNDING = 1e-12
 """The width of an interval of equal samples, which differ by rounding alone, as a share of it."""
 
-_NUMBER_RANGES = r"-?\d+(?:\.\d+)?"
-_LOWEST = re.compile(rf"({_NUMBER_RANGES}) (?:to|or more)\b")
+_ENDPOINT = r"-?\d+(?:\.\d+)?"
+_LOWEST = re.compile(rf"({_ENDPOINT}) (?:to|or more)\b")
 _HIGHEST = re.compile(
-    rf"(?:{_NUMBER_RANGES} to|at most) ({_NUMBER_RANGES})(?=\s*(?:[;,:.]|- |$))", re.IGNORECASE
+    rf"(?:{_ENDPOINT} to|at most) ({_ENDPOINT})(?=\s*(?:[;,:.]|- |$))", re.IGNORECASE
 )
 
 

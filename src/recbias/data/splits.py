@@ -156,6 +156,11 @@ class GivenSplit:
             rows = table.load(Path(), rng).interactions
             if grade is not None:
                 rows = select_relevant(rows, grade, path)
+            elif part != "train" and (n_none := int(np.count_nonzero(rows.values <= 0))):
+                counted = (
+                    f"{n_none:,} of {len(rows):,} ratings are 0 or less and count as relevant"
+                )
+                warn(f"{path.name}: {counted}: least_grade: 1 leaves them out")
         if not len(rows):
             content = "interactions" if grade is None else f"item of grade {grade:g} or more"
             remedy = "add rows, or name another file"

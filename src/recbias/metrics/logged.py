@@ -426,8 +426,9 @@ class PolicyValue(InheritsSections):
     ``p`` is the logged propensity, ``q`` the mean reward of the item at the position, and
     ``q_π = Σ_a π(a | x) q(x, a)``. For ``dr``, ``q`` is that of the other half of the users, drawn
     towards the mean of the position. ``direct`` needs no propensities, and is right only if users
-    who were shown an item at a position do not differ from the others; the interval of a group of
-    users counts the error of ``q`` by its own rows.
+    who were shown an item at a position do not differ from the others. ``q`` is that of all users:
+    groups of users differ by what they would be shown alone, not by how they react to it, and the
+    interval of a group counts the error of ``q`` by its own rows.
 
     These are of an impression. ``iips``, ``rips``, ``sips`` and ``slate_pi`` are of the sum over a
     request: by position, by the items above too (reward interaction), by the whole list, and by

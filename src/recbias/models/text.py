@@ -315,14 +315,15 @@ class TextClassifier:
     def classify(self, texts: Ids, *, label: str = "texts classified") -> Blocks:
         """Yield the log-probabilities of the classes, in batches of texts of similar length."""
         tokens = self.tokenize(texts)
-        return self._infer(tokens, lambda rows: self.logits(tokens, rows).log_softmax(1), label)
+        return self.infer(tokens, lambda rows: self.logits(tokens, rows).log_softmax(1), label)
 
     def encode(self, texts: Ids) -> Blocks:
         """Yield positions of texts and their states, ``float32 (b, hidden)``."""
         tokens = self.tokenize(texts)
-        return self._infer(tokens, lambda rows: self.states(tokens, rows).float(), "texts encoded")
+        return self.infer(tokens, lambda rows: self.states(tokens, rows).float(), "texts encoded")
 
-    def _infer(self, tokens: Tokens, compute: Callable[[AnyArray], Tensor], label: str) -> Blocks:
+    def infer(self, tokens: Tokens, compute: Callable[[AnyArray], Tensor], label: str) -> Blocks:
+        """Yield positions of texts and what is computed of them, in batches of similar length."""
         import torch
 
         n_completed, is_training = 0, self.module.training

@@ -637,11 +637,11 @@ def compare_gaps(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
     Raises:
         UnknownName: The correction does not exist.
     """
-    rows = [row for pair in pair_runs(runs) for row in _compare_pair_of_gap_comparison(pair)]
+    rows = [row for pair in pair_runs(runs) for row in _compare_gap_pair(pair)]
     return _adjust_p_values(pd.DataFrame(rows, columns=list(COLUMNS)), correction)
 
 
-def _compare_pair_of_gap_comparison(pair: RunPair) -> Iterator[dict[str, Any]]:
+def _compare_gap_pair(pair: RunPair) -> Iterator[dict[str, Any]]:
     a, b, units = pair.a, pair.b, pair.units
     metrics = _select_changed(a, b, pair.merge())
     keys = metrics[_KEY_COLUMNS].itertuples(index=False, name=None)

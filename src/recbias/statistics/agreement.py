@@ -1,7 +1,6 @@
 """Agreement: rank correlation of values, and chance-corrected agreement of raters.
 
-Spearman's rho, Kendall's tau between metrics, the kappas of Cohen and Fleiss, and Krippendorff's
-alpha.
+Spearman's rho, Kendall's tau between metrics, Cohen's kappa, and Krippendorff's alpha.
 """
 
 from __future__ import annotations
@@ -122,34 +121,6 @@ def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[float, float]:
     np.fill_diagonal(weights, (1 - (rows + columns) * (1 - kappa)) ** 2)
     variance = float((shares * weights).sum()) - (kappa - chance * (1 - kappa)) ** 2
     return kappa, math.sqrt(max(variance, 0.0) / n) / (1 - chance)
-
-
-def fleiss_kappa(ratings: npt.ArrayLike) -> float:
-    """Return Fleiss' kappa of any number of raters who rated every unit.
-
-        κ = (P - P_e) / (1 - P_e),    P = (1/N) Σ_u Σ_c n_uc (n_uc - 1) / (m (m - 1)),
-        P_e = Σ_c ( Σ_u n_uc / (N m) )²
-
-    n_uc is the number of the m raters who assign unit u to category c. 1 is perfect agreement, 0
-    is agreement expected by chance. Ratings are ``float64[raters, units]``; units that a rater did
-    not rate (NaN) are excluded. Kappa is NaN without a unit, with one rater, or if all ratings are
-    equal.
-
-    >>> round(fleiss_kappa([[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 1]]), 3)
-    0.333
-
-    Source:
-        Fleiss, "Measuring nominal scale agreement among many raters", Psychological Bulletin 1971.
-    """
-    complete = np.asarray(ratings, np.float64)
-    complete = complete[:, ~np.isnan(complete).any(axis=0)]
-    n_raters, n_units = complete.shape
-    if n_raters < 2 or not n_units:
-        return math.nan
-    counts = np.stack([(complete == value).sum(axis=0) for value in np.unique(complete)])
-    agreement = float((counts * (counts - 1)).sum()) / (n_units * n_raters * (n_raters - 1))
-    chance = float(((counts.sum(axis=1) / (n_units * n_raters)) ** 2).sum())
-    return math.nan if chance >= 1 else (agreement - chance) / (1 - chance)
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, level: Level = "nominal") -> float:

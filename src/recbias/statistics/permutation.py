@@ -475,12 +475,10 @@ def permute_groups(
     ends = np.flatnonzero(np.diff(strata[order])) + 1
     exchange = GroupExchange(tuple(np.split(groups[order], ends)))
     ordered = values[order]
-    means = _compute_means_of_group_permutation(ordered, groups[order][None], n_groups)
+    means = _average_permuted(ordered, groups[order][None], n_groups)
     observed = _measure_spread(means)
     p = _permute_statistics(
-        lambda labels: _measure_spread(
-            _compute_means_of_group_permutation(ordered, labels, n_groups)
-        )[:, None],
+        lambda labels: _measure_spread(_average_permuted(ordered, labels, n_groups))[:, None],
         observed[None],
         exchange,
         width=n_groups * len(values),
@@ -491,9 +489,7 @@ def permute_groups(
     return GroupSpread(means[0], *(TestedSpread(value, share) for value, share in tested))
 
 
-def _compute_means_of_group_permutation(
-    values: FloatArray, labels: AnyArray, n_groups: int
-) -> FloatArray:
+def _average_permuted(values: FloatArray, labels: AnyArray, n_groups: int) -> FloatArray:
     """Return the mean of each group in each labelling, ``float64[r, g]``."""
     members = (labels[:, None, :] == np.arange(n_groups)[:, None]).astype(np.float64)
     totals = members @ values
@@ -506,10 +502,10 @@ def _measure_spread(means: FloatArray) -> FloatArray:
     return np.stack([np.ptp(means, axis=1), means.std(axis=1)], axis=-1)
 
 
-BLOCK_VALUES_SET_PERMUTATION = 2**22
+_BLOCK_CELLS = 2**22
 """Members held in memory at once."""
 
-_ROUNDING_SET_PERMUTATION = 1e-12
+_TIE = 1e-12
 """Sums that differ by less than this share of the absolute values are ties."""
 
 
@@ -536,7 +532,7 @@ def permute_membership(
     """
     if not first.size or not second.size:
         return float("nan")
-    rounding = _ROUNDING_SET_PERMUTATION * float(np.abs(first).sum() + np.abs(second).sum())
+    rounding = _TIE * float(np.abs(first).sum() + np.abs(second).sum())
     return permute_sums(
         first[:, None],
         second[:, None],
@@ -554,7 +550,7 @@ def permute_sums(
     *,
     n_permutations: int,
     rng: np.random.Generator,
-    rounding: float = _ROUNDING_SET_PERMUTATION,
+    rounding: float = _TIE,
 ) -> float:
     """Return the permutation p-value of a statistic of the sum of a set, over the same divisions.
 
@@ -596,9 +592,7 @@ def permute_sums(
 def _sum_all_subsets(rows: FloatArray, size: int) -> Iterator[FloatArray]:
     """Yield the sum of every subset of ``size`` rows once, ``float64 (b, d)``, in blocks."""
     subsets = combinations(range(len(rows)), size)
-    while block := list(
-        islice(subsets, max(1, BLOCK_VALUES_SET_PERMUTATION // (size * rows.shape[1])))
-    ):
+    while block := list(islice(subsets, max(1, _BLOCK_CELLS // (size * rows.shape[1])))):
         codes = np.fromiter(chain.from_iterable(block), dtype=np.intp, count=len(block) * size)
         yield rows[codes].reshape(len(block), size, -1).sum(axis=1)
 
@@ -606,7 +600,7 @@ def _sum_all_subsets(rows: FloatArray, size: int) -> Iterator[FloatArray]:
 def _sum_sampled_subsets(
     rows: FloatArray, size: int, n_permutations: int, rng: np.random.Generator
 ) -> Iterator[FloatArray]:
-    block_rows = max(1, BLOCK_VALUES_SET_PERMUTATION // len(rows))
+    block_rows = max(1, _BLOCK_CELLS // len(rows))
     for start in range(0, n_permutations, block_rows):
         members = sample_sets(min(block_rows, n_permutations - start), len(rows), size, rng)
         yield members.astype(np.float64) @ rows

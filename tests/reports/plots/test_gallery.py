@@ -11,8 +11,7 @@ from support.plot_rows import (
     EXPOSURE,
     MODELS,
     PROJECTION,
-    make_association,
-    make_averages,
+    Measure,
     make_exposure_units,
     make_group_measure,
     make_projection_units,
@@ -26,9 +25,7 @@ FIVE = (*MODELS, "ALS", "EASE")
 WIDE = RunSpec(models=FIVE, metrics=("nDCG", "HR", "ARP"), users=12, items=30)
 MEASURES = [
     make_shares(),
-    make_association("race", ("white", "black"), 1, 8),
-    make_association("gender", ("F", "M"), 2, 8),
-    make_averages(),
+    Measure("association", {(f"gender={end}", "food=Tea"): (0.1, 0.1) for end in "FM"}),
     make_group_measure(("gender=F", "gender=M", "gender=X")),
     EXPOSURE,
     PROJECTION,

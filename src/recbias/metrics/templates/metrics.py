@@ -987,8 +987,8 @@ class PricePercentage(UnitMetric):
         np.add.at(positions, design.group, slots.counts)
         n, undefined = _count_units(slots.counts > 0, design, classes)
         estimates = LabelEstimates(
-            values=_compute_shares_of_price_percentage(weights, classes),
-            replicates=_compute_shares_of_price_percentage(samples, classes),
+            values=_divide_by_class(weights, classes),
+            replicates=_divide_by_class(samples, classes),
             n=n,
             undefined=undefined,
             counts=np.stack(
@@ -1050,7 +1050,7 @@ def _sum_classes(weights: FloatArray, classes: AnyArray) -> FloatArray:
     return np.asarray(same @ weights)
 
 
-def _compute_shares_of_price_percentage(weights: FloatArray, classes: AnyArray) -> FloatArray:
+def _divide_by_class(weights: FloatArray, classes: AnyArray) -> FloatArray:
     with np.errstate(invalid="ignore"):
         return np.asarray(weights / _sum_classes(weights, classes))
 
