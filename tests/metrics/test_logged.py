@@ -16,6 +16,7 @@ from recbias.core.evidence import Evidence
 from recbias.core.grouping import group_by
 from recbias.core.measures import Measurement
 from recbias.core.queries import Queries
+from recbias.data.filters_queries import Users
 from recbias.data.impressions import ImpressionTable
 from recbias.metrics.logged import (
     ClickThroughRate,
@@ -114,7 +115,7 @@ def test_estimators_equal_those_of_obp_on_open_bandit(
 @pytest.mark.parametrize("campaign", _OBP)
 @pytest.mark.parametrize("estimator", ["ips", "snips", "dr", "direct"])
 def test_value_of_the_other_policy_lies_in_the_interval(
-    real_data: Path, tmp_path: Path, stage_warnings: list[str], campaign: str, estimator: Any
+    real_data: Path, tmp_path: Path, campaign: str, estimator: Any
 ) -> None:
     folder = real_data / "open-bandit"
     bts = pd.read_csv(folder / "bts" / campaign / f"{campaign}.csv.gz")
@@ -393,7 +394,7 @@ def test_blocks_hold_whole_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert _measure(ShownNDCG(), _load(path, tmp_path), Shown())[0].value == whole
 
 
-def test_a_blank_label_of_a_log_is_missing(tmp_path: Path, stage_warnings: list[str]) -> None:
+def test_a_blank_label_of_a_log_is_missing(tmp_path: Path) -> None:
     log = pd.DataFrame({"user_id": [*"aabbcc"], "item_id": [*"xyxyxy"], "reward": 1})
     log["sex"] = [None, "F", "M", "M", None, None]
     evidence = _load(log, tmp_path, user_columns=("sex",))
@@ -404,4 +405,18 @@ def test_a_blank_label_of_a_log_is_missing(tmp_path: Path, stage_warnings: list[
     }
     requests = _load(log.drop(columns="user_id"), tmp_path, user_columns=("sex",))
     assert requests.queries.labels.frame["sex"].isna().sum() == 3
-    assert any("no user_id: each row counts as a user" in text for text in stage_warnings)
+
+
+@pytest.mark.parametrize(
+    ("columns", "unit"), [(["user_id"], "user"), (["request_id"], "request"), ([], "row")]
+)
+def test_the_units_of_a_log_without_users_are_not_called_users(
+    columns: list[str], unit: str, tmp_path: Path
+) -> None:
+    ids = pd.DataFrame({name: [*"aabb"] for name in columns}, index=range(4))
+    log = ids.assign(item_id=[*"xyxy"], reward=1, position=[1, 2, 1, 2])
+    log.to_csv(tmp_path / "log.csv", index=False)
+    source = ImpressionTable(path=tmp_path / "log.csv")
+    dataset = source.load(tmp_path, np.random.default_rng(0))
+    queries = Users().ask(dataset, np.random.default_rng(0))
+    assert (queries.unit, len(queries)) == (unit, 2 if columns else 4)

@@ -506,6 +506,7 @@ class Dataset:
             to which the tables of attributes are aligned.
         counts: Counts taken while loading: ``bad_lines``, rows before each filter, and so on;
             reports do not show those that begin with ``_``.
+        unit: What a user is: a ``request`` or a ``row`` of a log that does not name the users.
     """
 
     interactions: Interactions
@@ -514,6 +515,7 @@ class Dataset:
     reviews: Reviews | None = None
     counts: dict[str, int] = field(default_factory=dict)
     sentences: Sentences | None = None
+    unit: str = "user"
 
     @property
     def user_ids(self) -> Vocabulary:

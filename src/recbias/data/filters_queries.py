@@ -339,7 +339,8 @@ class Users:
         if self.sample is not None:
             users = self._sample_users(users, self.sample, rng)
         ids = dataset.user_ids.take(users)
-        return Queries(ids, _describe_users(dataset).take(users, ids), users.astype(np.int32))
+        labels = _describe_users(dataset).take(users, ids)
+        return Queries(ids, labels, users.astype(np.int32), unit=dataset.unit)
 
     def _sample_users(self, users: AnyArray, size: int, rng: np.random.Generator) -> AnyArray:
         """Return random samples of users without replacement, each in the order of the users."""

@@ -132,8 +132,6 @@ class ImpressionTable(TableSettings):
                 users.append(table.select(labels))
         check.finish()
         unit = "request" if "request_id" in names else "row"
-        if not has_users:
-            warn(f"{self.path.name} has no user_id: each {unit} counts as a user of its own")
         if n_blank:
             n = check.counts["impressions"]
             warn(
@@ -161,7 +159,8 @@ class ImpressionTable(TableSettings):
         item_ids = Vocabulary.of([*check.items, *named])
         of_items = self._align(items, item_ids, "item", None)
         rows = Interactions.without_rows(user_ids, item_ids)
-        return Dataset(rows, of_users, of_items, counts=dict(check.counts))
+        counts = dict(check.counts)
+        return Dataset(rows, of_users, of_items, counts=counts, unit="user" if has_users else unit)
 
     def _list_labels(self, names: Mapping[str, str]) -> list[str]:
         labels = [*self.user_columns]

@@ -238,7 +238,8 @@ def _describe_datasets(plan: Plan, executor: Executor) -> list[manifest.Dataset]
         )
         dataset: Dataset = executor.value(context.dataset)
         rows = dataset.interactions
-        counts = {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+        users = rows.n_users if dataset.unit == "user" else 0  # of a log that names none
+        counts = {"users": users, "items": rows.n_items, "interactions": len(rows)}
         descriptions.append(
             manifest.Dataset(
                 label=spec.label,
