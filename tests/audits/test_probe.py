@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias import monitor, probe
+from recbias import monitor, probe, run
 from recbias.core.errors import (
     MalformedLine,
     MissingEvidence,
     MissingReplies,
+    NothingLeft,
     RequestRefused,
     UserError,
 )
@@ -216,6 +217,19 @@ def test_dates_that_do_not_sort_are_refused(tmp_path: Path) -> None:
     table.write_text("date,value,std_error\n05/01/2026,.1,.02\n02/02/2026,.1,.02\n")
     with pytest.raises(MalformedLine, match="'05/01/2026' is no date"):
         monitor(table)
+
+
+def test_runs_of_a_part_of_the_queries_are_another_series(tmp_path: Path) -> None:
+    spec = {
+        "name": "part",
+        "dataset": {"name": "demo", "n_users": 60, "n_items": 20},
+        "split": {"name": "random", "test": 0.2},
+        "models": ["MostPop"],
+        "metrics": [{"name": "nDCG", "by": "gender"}],
+    }
+    run(spec, out=tmp_path, limit=40, progress=False)
+    with pytest.raises(NothingLeft, match="all runs were made with --limit"):
+        monitor("part", out=tmp_path)
 
 
 @pytest.mark.parametrize("has_groups", [True, False])
