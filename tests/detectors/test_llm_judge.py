@@ -65,16 +65,6 @@ def test_items_are_labelled_by_what_the_model_says_of_their_text(tmp_path: Path)
     assert facts.items() >= counts.items()
 
 
-def test_thought_is_not_judged(tmp_path: Path) -> None:
-    def rate(text: str) -> str:
-        return "<think>gender: 1" if "river" in text else f"gender: 1\n</think>{rate_words(text)}"
-
-    with serve_chat(judge(rate)) as server:
-        columns, replies, _, _ = label(make_judge(server), tmp_path)
-    assert columns["gender_score"][:3] == [0.9, 0.9, 0]
-    assert replies["reading"].tolist() == ["strict", "strict", "length"]
-
-
 def test_a_probability_at_the_threshold_is_labelled(tmp_path: Path) -> None:
     with serve_chat(judge(lambda _: "gender: 0.7\nrace: 0.69\nreligion: 0.71")) as server:
         columns, *_ = label(make_judge(server), tmp_path)

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import recbias
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import Attributes, BoolArray, FloatArray
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, UserError
@@ -204,11 +202,6 @@ class CapitalWords:
         return block.match_words(lambda word: word[0].isupper())
 
 
-def write_rows(path: Path, header: list[str], rows: Iterable[Sequence[object]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([header, *rows])
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("recbias.detectors.names.PersonModel", CapitalWords)
@@ -236,35 +229,3 @@ def test_the_people_of_a_model_are_counted_in_each_text_by_itself(asked: list[st
     assert asked == [texts[0], texts[0], texts[3]]
     with pytest.raises(NothingLeft, match="'cast' of the items is empty"):
         Names(from_="cast", persons="m").label(build_items([None]), np.random.default_rng(0))
-
-
-def test_other_seeds_and_filters_run_a_model_for_persons_on_nothing_again(
-    asked: list[str], tmp_path: Path
-) -> None:
-    texts = [f"of {name} {row}" for row in range(10) for name in ("Tom", "Annie")]
-    rows = [(user, item) for user in range(12) for item in range(20 - user)]
-    write_rows(tmp_path / "items.csv", ["item_id", "about"], enumerate(texts))
-    write_rows(tmp_path / "rows.csv", ["user_id", "item_id"], rows)
-    tables = {"interactions": str(tmp_path / "rows.csv"), "items": str(tmp_path / "items.csv")}
-    dataset: dict[str, Any] = {"name": "tables", **tables}
-    detector = {"name": "p", "detector": "names", "from": "about", "persons": str(tmp_path)}
-    spec: dict[str, Any] = {
-        "name": "people",
-        "seeds": [1, 2, 3],
-        "dataset": dataset,
-        "models": ["MostPop"],
-        "labels": [detector],
-        "metrics": [{"name": "labelled_items", "label": "p.gender"}],
-    }
-    recbias.plan(spec, data=tmp_path, out=tmp_path)
-    assert asked == []  # a plan runs no model
-    recbias.run(spec, data=tmp_path, out=tmp_path)
-    assert sorted(asked) == sorted(texts)
-    spec |= {
-        "seeds": [4, 5],
-        "dataset": dataset | {"filters": [{"name": "k_core", "k": 3}]},
-        "labels": [detector | {"missing": "undefined"}],
-    }
-    run = recbias.run(spec, data=tmp_path, out=tmp_path)
-    assert set(run.metrics["value"]) == {9.0}  # of 18 films with 3 users
-    assert len(asked) == len(texts)

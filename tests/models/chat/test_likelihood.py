@@ -207,18 +207,6 @@ def make_spec(folder: Path, model: object) -> dict[str, Any]:
     }
 
 
-def test_a_run_compares_it_with_baselines_and_repeats_nothing(
-    folder: Path, tmp_path: Path
-) -> None:
-    spec = make_spec(tmp_path, folder)
-    run = recbias.run(spec, out=tmp_path / "results")
-    table = run.metrics.pivot_table(index="model", columns="metric", values="value")
-    assert set(table.index) == {"MostPop", "LMLikelihood", "debiased"}
-    assert (table["unmatched"] == 0).all()
-    assert run.metrics["value"].notna().all()
-    assert recbias.run(spec, out=tmp_path / "results").folder == run.folder
-
-
 def test_other_weights_in_the_folder_are_scored_again(tmp_path: Path) -> None:
     folder = write_small_causal(tmp_path / "model")
     spec = make_spec(tmp_path, folder)

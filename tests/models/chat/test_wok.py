@@ -92,26 +92,6 @@ def test_template_without_the_slot_of_the_history_is_refused(films: FilmWorld) -
     assert not server.payloads
 
 
-def test_repeated_requests_are_compared_by_text_and_by_titles(films: FilmWorld) -> None:
-    asked: set[str] = set()
-
-    def answer(payload: dict[str, Any]) -> str:
-        prompt = payload["messages"][-1]["content"]
-        is_repeated = prompt in asked
-        asked.add(prompt)
-        return write_list([show(1).upper() if is_repeated else show(1), show(2)])
-
-    model = {"repeatability": 0.25, "concurrency": 1}
-    report = {"formats": ["md"]}
-    with serve_chat(answer) as server:
-        run = films.run([make_wok(server, llm=model)], metrics=["unmatched"], report=report)
-    assert len(server.payloads) == 25
-    (stage,) = (stage for stage in run.manifest["stages"] if stage["kind"] == "answer")
-    names = ("repeated_requests", "repeated_same_text", "repeated_same_titles")
-    assert [stage["facts"][name] for name in names] == [5, 0, 5]
-    assert "| WOK | 5 | 0 | 5 |" in (run.folder / "report.md").read_text(encoding="utf-8")
-
-
 def recommend_unseen(payload: dict[str, Any]) -> str:
     """Return as many unseen films as the prompt asks for."""
     asked = re.search(r"Recommend (\d+) films", payload["messages"][-1]["content"])

@@ -37,20 +37,6 @@ def test_the_subspace_explains_half_of_the_variance_with_the_fewest_directions()
     )
 
 
-def test_the_subspace_is_that_of_centred_pairs_as_scikit_learn_finds_it() -> None:
-    from sklearn.decomposition import PCA
-
-    first, second = draw(6, 5).detach(), draw(6, 5, seed=1).detach()
-    basis = find_bias_subspace(first, second)
-    middle = (first + second) / 2
-    found = PCA().fit(torch.cat([first - middle, second - middle]).numpy())
-    k = int(np.searchsorted(found.explained_variance_ratio_.cumsum(), 0.5) + 1)
-    assert len(basis) == k
-    np.testing.assert_allclose(
-        np.abs(basis.numpy() @ found.components_[:k].T), np.eye(k), atol=1e-6
-    )
-
-
 PAIRS = TermPairs(
     "gender",
     ("female", "male"),
