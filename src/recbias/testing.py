@@ -44,7 +44,6 @@ from recbias.core.dataset import (
 from recbias.core.docstrings import read_section, read_summary
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.evidence import (
-    REMEDIES,
     Embeddings,
     Evidence,
     Impressions,
@@ -57,6 +56,7 @@ from recbias.core.evidence import (
 )
 from recbias.core.measures import PAIR_COLUMNS, Direction, Measurement, read_bounds
 from recbias.core.plugins import (
+    NAMES,
     DatasetSource,
     Detector,
     FittedRecommender,
@@ -64,7 +64,6 @@ from recbias.core.plugins import (
     HasEmbeddings,
     Metric,
     NeedsByParameters,
-    Output,
     Recommender,
     Restores,
     Storable,
@@ -91,10 +90,6 @@ def check_dataclass(plugin: object, declared: Sequence[str], name: str) -> None:
         refuse(not hasattr(plugin, attribute), name, f"does not declare {attribute}")
 
 
-PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
-"""The parts that a dataset may have."""
-
-
 @collect_warnings()
 def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     """Check that a dataset meets the contract of its kind.
@@ -118,7 +113,8 @@ def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     folder = data or Path()
     check_dataclass(source, ("gives", "files", "load"), name)
     parts = source.gives()
-    refuse(set(parts) - PARTS, name, f"gives other parts than {sorted(PARTS)}")
+    allowed = NAMES["datasets", "gives"]
+    refuse(set(parts) - allowed, name, f"gives other parts than {sorted(allowed)}")
     for path in source.files(folder):
         refuse(not path.is_file(), name, f"lists the file {path}, which does not exist")
     dataset = source.load(folder, np.random.default_rng(0))
@@ -388,15 +384,11 @@ def check_detector(detector: Detector, *, items: Attributes | None = None) -> No
     for column, values in columns.items():
         _check_column(column, values, len(table.ids), kinds, name)
     again = dict(detector.label(table, np.random.default_rng(0)))
-    refuse(
-        not _are_equal_of_detectors(columns, again), name, "returns other labels the second time"
-    )
+    refuse(not _are_same_labels(columns, again), name, "returns other labels the second time")
     order = np.arange(len(table.ids))[::-1]
     reverse = detector.label(table.take(order, table.ids.take(order)), np.random.default_rng(0))
     restored = {column: values[order] for column, values in reverse.items()}
-    refuse(
-        not _are_equal_of_detectors(columns, restored), name, "depends on the order of the items"
-    )
+    refuse(not _are_same_labels(columns, restored), name, "depends on the order of the items")
 
 
 def _check_column(
@@ -410,9 +402,7 @@ def _check_column(
     refuse(not graded and invalid.any(), name, f"returns labels {column} other than 0, 1 and NaN")
 
 
-def _are_equal_of_detectors(
-    columns: dict[str, FloatArray], repeated: dict[str, FloatArray]
-) -> bool:
+def _are_same_labels(columns: dict[str, FloatArray], repeated: dict[str, FloatArray]) -> bool:
     return columns.keys() == repeated.keys() and all(
         np.array_equal(values, repeated[column], equal_nan=True)
         for column, values in columns.items()
@@ -446,7 +436,9 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     name = type(metric).__name__
     check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
     refuse(metric.direction not in get_args(Direction), name, f"has direction {metric.direction}")
-    refuse(set(metric.needs) - set(REMEDIES), name, "needs evidence of an unknown kind")
+    refuse(
+        set(metric.needs) - NAMES["metrics", "needs"], name, "needs evidence of an unknown kind"
+    )
     evidence = replace(make_random_evidence() if evidence is None else evidence, metric=name)
     for need in _list_needs(metric):
         evidence.need(need)
@@ -456,21 +448,21 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
         _check_measurement(measurement, metric, name)
     repeated = metric.measure(evidence)
     refuse(
-        not _are_equal_of_metrics(measurements, repeated),
+        not _are_same_values(measurements, repeated),
         name,
         "returns other values the second time",
     )
     order = np.random.default_rng(2).permutation(len(evidence.queries))
     shuffled = metric.measure(_take_queries(evidence, order))
     refuse(
-        not _are_equal_of_metrics(measurements, shuffled),
+        not _are_same_values(measurements, shuffled),
         name,
         "depends on the order of the queries",
     )
     if "lists" in metric.needs:
         _check_undefined(metric.measure(_take_queries(evidence, order[:0])), "queries", name)
     if "predictions" in metric.needs:
-        _check_reviews_of_metrics(metric, evidence, name)
+        _check_order_of_reviews(metric, evidence, name)
     _check_missing_evidence(metric, evidence, name)
 
 
@@ -511,13 +503,13 @@ def _check_undefined(measurements: Measurements, unit: str, name: str) -> None:
         refuse(not np.isnan(value), name, f"is {value} without {unit}, not NaN")
 
 
-def _check_reviews_of_metrics(metric: Metric, evidence: Evidence, name: str) -> None:
+def _check_order_of_reviews(metric: Metric, evidence: Evidence, name: str) -> None:
     n = 0 if evidence.predictions is None else len(evidence.predictions)
     order = np.random.default_rng(2).permutation(n)
     measurements = metric.measure(evidence)
     shuffled = metric.measure(_take_reviews(evidence, order))
     refuse(
-        not _are_equal_of_metrics(measurements, shuffled),
+        not _are_same_values(measurements, shuffled),
         name,
         "depends on the order of the reviews",
     )
@@ -534,7 +526,7 @@ def _check_missing_evidence(metric: Metric, evidence: Evidence, name: str) -> No
         raise BrokenContract(f"{name} needs {need} but does not raise MissingEvidence without it")
 
 
-def _are_equal_of_metrics(measurements: Measurements, expected: Measurements) -> bool:
+def _are_same_values(measurements: Measurements, expected: Measurements) -> bool:
     both = (measurements, expected)
     keys, expected_keys = ([(row.group, row.target) for row in rows] for rows in both)
     if keys != expected_keys:
@@ -622,9 +614,6 @@ def _check_columns(columns: Mapping[str, AnyArray], values: FloatArray, name: st
 TOLERANCE = 1e-4
 """Items whose scores differ by less than this proportion may be ranked either way."""
 
-PARTS_RECOMMENDERS = frozenset({"train", "times", "users", "items", "reviews", "validation"})
-"""The parts of training data; ``times`` are those of the training interactions."""
-
 
 @collect_warnings()
 def check_recommender(
@@ -651,9 +640,9 @@ def check_recommender(
     """
     name = type(plugin).__name__
     check_dataclass(plugin, ("provides", "needs", "libraries"), name)
-    refuse(set(plugin.provides) - set(get_args(Output)), name, "provides an unknown output")
+    refuse(set(plugin.provides) - NAMES["models", "provides"], name, "provides an unknown output")
     refuse(
-        set(plugin.needs) - PARTS_RECOMMENDERS,
+        set(plugin.needs) - NAMES["models", "needs"],
         name,
         "needs a part that training data does not have",
     )
@@ -672,7 +661,7 @@ def check_recommender(
     _check_rules(lists, queries, train, name)
     refitted = plugin.fit(train, np.random.default_rng(0)).recommend(queries, K, train)
     refuse(
-        not _are_equal_of_recommenders(lists, refitted),
+        not _are_same_lists(lists, refitted),
         name,
         "recommends other lists with the same seed",
     )
@@ -734,7 +723,7 @@ def _check_restored(
     refuse(objects, name, f"has objects in the state {objects}: return plain arrays")
     restored = plugin.restore(state).recommend(query_all_users(data), K, data)
     refuse(
-        not _are_equal_of_recommenders(lists, restored),
+        not _are_same_lists(lists, restored),
         name,
         "recommends other lists after it is restored",
     )
@@ -761,7 +750,7 @@ def _check_learned(lists: RankedLists, name: str) -> None:
     refuse(hits.mean() < 0.9, name, violation)
 
 
-def _are_equal_of_recommenders(lists: RankedLists, expected: RankedLists) -> bool:
+def _are_same_lists(lists: RankedLists, expected: RankedLists) -> bool:
     return np.array_equal(lists.items, expected.items) and np.array_equal(
         lists.scores, expected.scores, equal_nan=True
     )

@@ -247,3 +247,10 @@ def test_no_runs_are_said_and_no_error(tmp_path: Path) -> None:
     result = invoke_recbias("runs", "one", folder=tmp_path)
     assert result.code == 2
     assert result.err == "error: results has no run of 'one'\nhelp: results has no finished run\n"
+
+
+def test_a_smoke_test_is_named_in_the_list_of_runs(tmp_path: Path) -> None:
+    write_small_spec(tmp_path)
+    assert invoke_recbias("run", "small.yaml", "--limit", 3, folder=tmp_path).code == 0
+    (row,) = invoke_recbias("runs", folder=tmp_path).out.splitlines()[3:-1]
+    assert "(--limit 3)" in row

@@ -44,7 +44,7 @@ def make_stores(tmp_path: Path) -> tuple[RemoteStore, RemoteStore]:
     stores = [open_store(tmp_path / name / "store", f"file://{tmp_path}/shared") for name in "ab"]
     for store in stores:
         store.prepare()
-    return stores[0], stores[1]  # type: ignore[return-value]
+    return stores[0], stores[1]
 
 
 def test_another_machine_reads_what_one_has_stored(tmp_path: Path) -> None:

@@ -276,8 +276,8 @@ def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
         )
     if (table["p"].isna() & ~differ).any():
         notes.append(
-            "No p: a run has neither units nor bootstrap samples of the value, the runs have no "
-            "unit in common, another group is higher, or all units differ by the same amount."
+            "No p: neither units nor bootstrap samples of the value are of the same queries in "
+            "both runs, another group is higher, or all units differ by the same amount."
         )
     return notes
 

@@ -459,6 +459,9 @@ def _read_versions(
         message, remedy = f"has values of {dial} and a search", f"remove tune, or values of {dial}"
         document.add_fault(location, message, remedy=remedy, kind=Contradiction)
         return
+    if any(value in values[:at] for at, value in enumerate(values)):
+        where, remedy = (*location, dial), "give each value once"
+        document.add_fault(where, "has a value twice", remedy=remedy, kind=Contradiction)
     for value in values:
         spec = _read_reranker(resolver, entry | {dial: value}, location)
         if spec is None:

@@ -38,7 +38,7 @@ from recbias.core.dataset import (
     Split,
     TrainingData,
 )
-from recbias.core.evidence import Embeddings, Evidence, RankedLists
+from recbias.core.evidence import REMEDIES, Embeddings, Evidence, RankedLists
 from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.core.queries import Queries
 
@@ -285,6 +285,19 @@ Output: TypeAlias = Literal[
 
 OUTPUTS = frozenset[str](get_args(Output))
 """All outputs of models; other evidence comes from the dataset and the split."""
+
+_PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
+"""The parts that a dataset may have."""
+
+NAMES: Mapping[tuple[str, str], frozenset[str]] = {
+    ("metrics", "needs"): _PARTS | set(REMEDIES),
+    ("models", "needs"): _PARTS | {"times", "validation", "log"},
+    ("models", "provides"): OUTPUTS,
+    ("rerankers", "needs"): _PARTS,
+    ("datasets", "gives"): _PARTS,
+    ("splits", "gives"): frozenset({"train", "test", "validation"}),
+}
+"""The names that a member of a kind of plug-in may hold."""
 
 State: TypeAlias = Mapping[str, AnyArray]
 """The learned parameters of a model as named arrays, the form in which they are stored."""

@@ -13,11 +13,10 @@ from typing import Any, get_args
 from recbias.config.settings import as_plain, describe_value, read_settings
 from recbias.config.specs import PluginSpec
 from recbias.core.errors import BrokenContract, Faults, UserError
-from recbias.core.evidence import REMEDIES
 from recbias.core.files import compute_digest
 from recbias.core.measures import Direction, Unit
 from recbias.core.plugins import (
-    OUTPUTS,
+    NAMES,
     DatasetSource,
     Detector,
     Filter,
@@ -44,19 +43,6 @@ _PROTOCOLS: Mapping[str, type] = {
     "tests": PairedTest,
 }
 """The protocol of each kind of plug-in."""
-
-_PARTS = frozenset({"train", "users", "items", "reviews", "sentences"})
-"""The parts that a dataset may have."""
-
-NAMES: Mapping[tuple[str, str], frozenset[str]] = {
-    ("metrics", "needs"): _PARTS | set(REMEDIES),
-    ("models", "needs"): _PARTS | {"times", "validation", "log"},
-    ("models", "provides"): OUTPUTS,
-    ("rerankers", "needs"): _PARTS,
-    ("datasets", "gives"): _PARTS,
-    ("splits", "gives"): frozenset({"train", "test", "validation"}),
-}
-"""The names that a member of a kind of plug-in may hold."""
 
 _OPTIONAL = ("gives", "folds", "needs_now", "model_files")
 """Members and methods without arguments that are read where a plug-in has them."""

@@ -234,16 +234,14 @@ def open_url(url: str) -> tuple[Any, str]:
     return files, path.rstrip("/")
 
 
-def open_store(folder: Path, url: str | None) -> Store:
-    """Return the store in a folder, with its copy at a URL unless that is None.
+def open_store(folder: Path, url: str) -> RemoteStore:
+    """Return the store in a folder, with its copy at a URL.
 
     Raises:
         ConfigError: It is no URL.
         Contradiction: The URL holds a key or password.
         UnknownName: Nothing that is installed can open it.
     """
-    if url is None:
-        return Store(folder)
     url = url.rstrip("/")
     parts = urlsplit(url)
     remedy = "give a URL such as s3://bucket/recbias or file:///mnt/share/recbias"

@@ -448,10 +448,10 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
     count. The test is Student's paired t-test, over seeds and folds of the units' means, or for
     values of whole sets the bootstrap of ``recbias run``, if both runs have the same queries; the
     gap of three groups or more is tested by ``compare_spreads``, if the runs have the groups too.
-    Values whose results have the same address in both runs are excluded: nothing
-    changed. All tests of the comparison are one family, in which the test of a group that holds
-    all units counts once with that of the whole. The p-value is NaN if the metric has no units, or
-    the runs share none.
+    The difference is NaN if the value is of all queries together, and the queries differ. Values
+    whose results have the same address in both runs are excluded: nothing changed. All tests of
+    the comparison are one family, in which the test of a group that holds all units counts once
+    with that of the whole. The p-value is NaN if the metric has no units, or the runs share none.
 
     Raises:
         MixedRuns: Two of the runs share no metric value.
