@@ -11,7 +11,8 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from recbias.core.dataset import Split, TrainingData
-from recbias.models.multivae import FittedMultiVAE, MultiVAE, _Histories, _VAELearner, sum_kl
+from recbias.models.gpu import DeviceRows
+from recbias.models.multivae import FittedMultiVAE, MultiVAE, _VAELearner, sum_kl
 from recbias.models.training import Dense
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
@@ -27,7 +28,7 @@ def make_learner(model: MultiVAE, weights: Sequence[Any], *, step: int = 0) -> _
         model,
         layers[:2],
         layers[2:],
-        _Histories.from_interactions(TINY.train, torch.device("cpu")),
+        DeviceRows.copy(TINY.train.binary, torch.device("cpu")),
         torch.full((1,), float(step)),
         torch.ones(1, dtype=torch.int64),
         torch.Generator().manual_seed(5),
@@ -77,7 +78,7 @@ def test_encoder_input_has_unit_rows_and_dropout(
     users = torch.tensor([0, 1])
     for dropout in (0.0, 0.9):
         learner = make_learner(MultiVAE(dropout=dropout), weights)
-        rows, items, counts = learner.histories.look_up(users)
+        rows, items, counts = learner.look_up(users)
         x = np.zeros((2, 4))
         x[rows, items] = 1 / np.sqrt(counts.numpy())[rows]
         hidden = np.tanh(x @ weights[0].numpy() + weights[1].numpy())

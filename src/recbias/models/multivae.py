@@ -18,7 +18,14 @@ from recbias.core.plugins import Device, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import block_size, map_blocks
-from recbias.models.gpu import Ranking, Tensor, copy_to_array, create_torch_generator, gather_rows
+from recbias.models.gpu import (
+    DeviceRows,
+    Ranking,
+    Tensor,
+    copy_to_array,
+    create_torch_generator,
+    gather_rows,
+)
 from recbias.models.training import (
     Dense,
     Learner,
@@ -179,36 +186,6 @@ class MultiVAE(TrainedModel):
         return self.beta * (step / self.anneal_steps).clip(max=1.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Histories:
-    """The training items of all users, concatenated, on a device."""
-
-    active: Codes  # The users with training items, an ``int32`` array
-    items: Tensor  # The items of each user in ascending order, ``int64``
-    starts: Tensor  # The position in ``items`` where each user starts, ``int64 (n_users + 1,)``
-
-    @classmethod
-    def from_interactions(cls, train: Interactions, device: Any) -> _Histories:
-        """Return the histories of training interactions; repeated pairs count once."""
-        import torch
-
-        arrays = (train.binary.indices, train.binary.indptr)
-        items, starts = (torch.tensor(a, dtype=torch.int64, device=device) for a in arrays)
-        return cls(np.flatnonzero(np.diff(train.binary.indptr)).astype(np.int32), items, starts)
-
-    def look_up(self, users: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the histories of these users, concatenated.
-
-        Returns:
-            The row in ``users`` and the item of each entry, and the number of entries of each
-            user, all ``int64``.
-        """
-        users = users.long()
-        rows, positions = gather_rows(self.starts, users)
-        counts = self.starts[users + 1] - self.starts[users]
-        return rows, self.items[positions], counts
-
-
 @dataclass(eq=False)
 class _VAELearner(Learner["FittedMultiVAE"]):
     """Encoder and decoder in training."""
@@ -216,7 +193,7 @@ class _VAELearner(Learner["FittedMultiVAE"]):
     model: MultiVAE  # The settings
     encoder: Sequence[Dense]  # The layers from items to means and logarithms of variances
     decoder: Sequence[Dense]  # The layers from latent vectors to items
-    histories: _Histories  # The histories of the users
+    histories: DeviceRows  # The training items of the users
     steps: Tensor  # Number of completed steps, ``float32 (1,)``
     seed: Tensor  # Seed of the latent vectors for recommendation, ``int64 (1,)``
     noise: Any = None  # Samples the dropout masks and the latent vectors in training
@@ -233,7 +210,7 @@ class _VAELearner(Learner["FittedMultiVAE"]):
             model,
             initialize_layers([n_items, hidden, 2 * latent], device, rng),
             initialize_layers([latent, hidden, n_items], device, rng),
-            _Histories.from_interactions(data.train, device),
+            DeviceRows.copy(data.train.binary, device),
             torch.zeros(1, device=device),
             torch.tensor([int(rng.integers(2**63 - 1))], device=device),
         )
@@ -246,13 +223,14 @@ class _VAELearner(Learner["FittedMultiVAE"]):
 
     def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
         self.noise = create_torch_generator(rng, self.steps.device)
-        return [rng.permutation(self.histories.active)]
+        n_items = copy_to_array(self.histories.starts.diff())
+        return [rng.permutation(np.flatnonzero(n_items).astype(np.int32))]
 
     def loss(self, *batch: Tensor) -> Tensor:
         import torch
 
         self.steps += 1
-        rows, items, counts = self.histories.look_up(batch[0])
+        rows, items, counts = self.look_up(batch[0].long())
         mean, log_variance = self._encode(rows, items, counts)
         noise = torch.randn(mean.shape, generator=self.noise, dtype=mean.dtype, device=mean.device)
         latent = mean + noise * (log_variance / 2).exp()
@@ -263,6 +241,12 @@ class _VAELearner(Learner["FittedMultiVAE"]):
             return loss
         squares = sum(layer.weight.square().sum() for layer in [*self.encoder, *self.decoder])
         return loss + self.model.reg * len(counts) * squares
+
+    def look_up(self, users: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the row and the item of each entry of histories, and the number of each user."""
+        starts = self.histories.starts
+        rows, positions = gather_rows(starts, users)
+        return rows, self.histories.columns[positions], starts[users + 1] - starts[users]
 
     def export(self) -> FittedMultiVAE:
         arrays = {**store_layers("encoder", self.encoder), **store_layers("decoder", self.decoder)}
