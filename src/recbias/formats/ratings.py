@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from recbias.core.context import warn
 from recbias.core.dataset import FloatArray, Ids
 from recbias.core.errors import Contradiction, Unwritable, WrongType
 from recbias.core.files import compute_digest, digest_file
@@ -226,11 +227,15 @@ def read_sheets(
 
 
 def _refuse_copies(paths: Sequence[Path]) -> None:
+    """Refuse a sheet that is given twice; raters of few items may also agree in every answer."""
     seen: dict[str, Path] = {}
     for path in paths:
-        if (other := seen.setdefault(digest_file(path), path)) is not path:
-            remedy = "give the sheet of each rater once"
-            raise Contradiction(f"is the same as {other}", where=str(path), remedy=remedy)
+        if (other := seen.setdefault(digest_file(path), path)) is path:
+            continue
+        message, remedy = f"is the same as {other}", "give the sheet of each rater once"
+        if path.samefile(other):
+            raise Contradiction(message, where=str(path), remedy=remedy)
+        warn(f"{path}: {message}: {remedy}")
 
 
 def _find_items(

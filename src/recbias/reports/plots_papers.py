@@ -310,7 +310,7 @@ def _draw_projection(points: pd.DataFrame, model: str, name: str) -> Plot:
 
 # ---- labels of prompts ----
 
-_OF_TARGETS = {"price_percentage": "levels", "association": "association"}
+_OF_TARGETS = {"price_percentage": "levels", "association": "association", "top_words": "words"}
 _MOST_TARGETS = 60
 # label values that come first, as in the paper
 _FIRST_LABELS = ("female", "white")
