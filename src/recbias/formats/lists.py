@@ -112,7 +112,7 @@ class ListRows:
         items: Codes of the items, ``int32[n]``.
         ranks: The ranks as written, ``float64[n]``, or None.
         scores: The scores as written, ``float64[n]``, or None.
-        numbers: The number of each row in the file, ``int64[n]``.
+        numbers: The number of each row in the file, ``int64[n]``; None in the order of the file.
         locate: Returns the place of a row of the file.
         in_order: Whether rows of equal score are in list order; else in order of the item ids.
         dataset_ids: The labels of the datasets, or None if there is no column ``dataset``.
@@ -126,7 +126,7 @@ class ListRows:
     items: Codes
     ranks: FloatArray | None
     scores: FloatArray | None
-    numbers: _Rows
+    numbers: _Rows | None
     locate: _Locate
     in_order: bool = False
     dataset_ids: Vocabulary | None = None
@@ -162,19 +162,24 @@ class ListRows:
 
     def take(self, rows: AnyArray) -> ListRows:
         """Return some of the rows, by position, over the same ids."""
-        names = ("queries", "items", "ranks", "scores", "numbers", "datasets")
+        names = ("queries", "items", "ranks", "scores", "datasets")
         columns = {name: getattr(self, name) for name in names}
         taken = {
             name: None if column is None else column[rows] for name, column in columns.items()
         }
-        return replace(self, **taken)  # type: ignore[arg-type]
+        return replace(self, **taken | {"numbers": self.number(rows)})  # type: ignore[arg-type]
+
+    def number(self, rows: AnyArray) -> AnyArray:
+        """Return the number of rows in the file."""
+        at = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return at if self.numbers is None else self.numbers[at]
 
     def refuse(self, is_wrong: BoolArray, problem: str, remedy: str = "") -> None:
         """Raise BrokenContract with the first wrong row of the file and the number of others."""
         if not is_wrong.any():
             return
         rows = np.flatnonzero(is_wrong)
-        row = int(rows[self.numbers[rows].argmin()])
+        row = int(rows[self.number(rows).argmin()])
         item, query = self.item_ids.ids[self.items[row]], self.query_ids.ids[self.queries[row]]
         message = f"item {item!r} {problem} of query {query!r}"
         message += f", and {rows.size - 1:,} more such rows" if rows.size > 1 else ""
@@ -182,7 +187,7 @@ class ListRows:
 
     def place(self, row: int) -> str:
         """Return the place of a row: ``file:line``, or ``file: row n``."""
-        return self.locate(int(self.numbers[row]))
+        return self.locate(int(self.number(np.array([row]))[0]))
 
 
 def _compact(ids: Vocabulary, codes: Codes) -> tuple[Vocabulary, Codes]:
@@ -306,7 +311,7 @@ def _encode_rows(path: Path, content: _Content) -> ListRows:
         items=items,
         ranks=numbers.get("rank"),
         scores=numbers.get("score"),
-        numbers=np.arange(queries.size),
+        numbers=None,
         locate=content.locate,
         in_order=content.in_order,
         dataset_ids=dataset_ids,
@@ -412,7 +417,7 @@ def _sort(rows: ListRows) -> _Rows | None:
 def _validate_lists(rows: ListRows) -> None:
     keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
     if count_distinct(keys) < keys.size:
-        later = np.argsort(rows.numbers)
+        later = np.argsort(rows.number(np.arange(keys.size)))
         is_repeated = np.empty(keys.size, dtype=bool)
         is_repeated[later] = pd.Series(keys[later]).duplicated().to_numpy()
         rows.refuse(is_repeated, "occurs twice in the list")

@@ -249,7 +249,7 @@ class _FittedLists:
         is_seen = mark_contained(histories, lists) & (queries.users >= 0)[:, None]
         if is_seen.any():
             seen = positions[is_seen]
-            row = int(seen[self.rows.numbers[seen].argmin()])
+            row = int(seen[self.rows.number(seen).argmin()])
             item = self.rows.item_ids.ids[self.rows.items[row]]
             problem = (
                 f"item {item!r} is in the query's own training rows "
