@@ -203,7 +203,7 @@ def test_rows_are_sorted_by_list_and_score(tmp_path: Path) -> None:
     with collect_warnings() as notes:
         ordered = order_rows(lists)
     # rows 0 and 2 are of a, the better one first; the masked row is excluded
-    assert ordered.numbers.tolist() == [2, 0, 1]
+    assert ordered.number(np.arange(3)).tolist() == [2, 0, 1]
     assert ordered.queries.tolist() == [0, 0, 1]
     assert [note[:39] for note in notes] == ["mine.csv: 1 rows are excluded as masks:"]
 
