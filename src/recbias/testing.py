@@ -1,12 +1,4 @@
-"""Checks of the declaration of a plug-in, common to all kinds.
-
-The contract of a dataset.
-Small data with a known pattern, on which plug-ins are checked.
-The contract of a detector.
-The contract of a metric.
-The contract of a significance test.
-The contract of a recommender.
-Contract checks for the tests of plug-ins, in this package and in others.
+"""Checks of the contract of a plug-in, of each kind, for tests in this package and in others.
 
 ::
 

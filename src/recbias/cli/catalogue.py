@@ -1,8 +1,4 @@
-"""What ``recbias show`` and ``list`` print about packaged specs and published tables.
-
-The page of a plug-in: its docstring and settings, for the terminal and docs/plugins.
-What ``recbias list`` and ``recbias show`` print.
-"""
+"""What ``recbias list`` and ``recbias show`` print, also as pages of docs/plugins."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Reading files that the user names, with one error for all reasons why one cannot be read.
-
-Content addresses: SHA-256 of canonical JSON.
-Whether the network may be used.
-Named, independent random generators derived from one experiment seed.
-"""
+"""Files that the user names, digests and addresses, the network, and generators by name."""
 
 from __future__ import annotations
 

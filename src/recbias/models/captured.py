@@ -1,8 +1,6 @@
-"""Captures that fail: the device is brought back, and a warning says so.
+"""The passes of a training step as CUDA graphs, whose kernels do not wait for Python.
 
-CUDA graphs of a forward and a backward pass, and the gradients that they add to.
-The passes of a module in training as CUDA graphs, whose kernels do not wait for Python.
-A step of an optimizer as a CUDA graph, for batches of one size.
+Where capturing fails, the device is brought back, and a warning says so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The network on user and item ids that the framework Elliot calls ConvMF.
+"""Convolutional matrix factorization: item vectors near what a network makes of the items' texts.
 
-A convolutional network that maps a text to a vector, and its training in ConvMF.
-Convolutional matrix factorization: item vectors near the output of a network on texts.
+Elliot calls another network ConvMF, on the ids of users and items; it is here too.
 """
 
 from __future__ import annotations

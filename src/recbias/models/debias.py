@@ -1,11 +1,6 @@
-"""Bias losses of language models as functions of tensors, as in the paper and as released.
+"""Fine-tuning of a language model on sentences, with a bias loss beside its own.
 
-The settings of debiasing.
-The places of terms in tokenized sentences.
-The vectors of terms in the embeddings of a language model.
-The bias loss of a batch of sentences under a language model.
-The sentences that a model is debiased on, with their terms and copies.
-Fine-tuning of a language model on sentences, with a bias loss beside its own.
+The losses are those of papers, as printed and as released.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Item texts as word codes, and attributes as the fields of factorization machines.
-
-The vectors, weights and layers of DeepFM in training.
-DeepFM: a factorization machine and a deep network on the same vectors.
-"""
+"""DeepFM: a factorization machine and a deep network on the same vectors of fields and words."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Embedding tables in training, of the models whose scores are dot products.
-
-Adversarial matrix factorization: BPR that is robust to perturbations of its vectors.
-PMF: the factorization of ratings by a sigmoid with Gaussian priors.
-Matrix factorizations that rank positive above sampled items: BPR-MF and MF2020.
-Matrix factorizations of ratings: MF and FunkSVD.
-"""
+"""Matrix factorizations: of ratings (MF, FunkSVD, PMF), and of rankings (BPR-MF, MF2020, AMF)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
-"""A cache of parsed files, which are validated before training and used after it.
+"""Outputs of other tools, read from files: lists, responses, scores of sentences, and vectors.
 
-Recommendation lists of other tools, read from a file.
-The recommendation lists published by the authors of LMRec.
-Responses of a language model, read from a table.
-Scores of sentences by a language model, read from a table.
-Files of vectors and of their identifiers.
-Embeddings of other tools, read from files.
+A file is validated before training and used after it; it is parsed once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Initialization, conversion and ranking of tensors; torch is imported in functions.
+"""Tensors on a device: conversion, ranking, products in blocks, and decompositions of a matrix.
 
-Ranking of scores that are computed by arrays on a CPU or by tensors on a GPU.
-Lists of the scores of a matrix product, computed on the device of a model.
-The rows of a sparse matrix on a device, and their products in dense blocks.
-Decompositions of an interaction matrix on a device: regularized inverses, singular vectors.
-The nearest rows of a sparse matrix, by dense products on a device.
+torch is imported in functions.
 """
 
 from __future__ import annotations

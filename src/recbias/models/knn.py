@@ -1,9 +1,4 @@
-"""Vectors of items over their attributes or words, and of users over those of their items.
-
-Item-based and user-based nearest neighbours by co-occurrence.
-Nearest neighbours by item attributes.
-The vector space model: users and items as vectors over attributes or words.
-"""
+"""Nearest neighbours by co-occurrence and by item attributes, and the vector space model."""
 
 from __future__ import annotations
 

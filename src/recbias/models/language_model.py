@@ -1,7 +1,6 @@
-"""The queries that a model of sentences answers: sentences about groups, and dialogues.
+"""A language model in this process that scores sentences and responds to dialogues.
 
-A language model that answers queries: pretrained, or with the weights of a training.
-A language model in this process that scores sentences and responds to dialogues.
+It is pretrained, or has the weights of a training.
 """
 
 from __future__ import annotations

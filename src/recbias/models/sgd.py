@@ -1,9 +1,6 @@
-"""Loops of SGD steps on single samples, in order, to be compiled by ``compile_loop``.
+"""Loops of SGD steps, compiled by ``compile_loop``: on single samples, and on sampled triples.
 
-Loops that sample triples of a block of users, to be compiled by ``compile_loop``.
-Loops that sample rows and unseen items, to be compiled by ``compile_loop``.
-Sampling of the training pairs, negatives and targets of a whole epoch at once.
-Epochs of triples in blocks of users, whose vectors and items stay in the processor's cache.
+The samples of an epoch are drawn at once, or in blocks of users that stay in the cache.
 
 Each kernel takes the samples, arrays of one length; the tables of ``FactorTables.arrays``, which
 it updates in place; and ``float32`` settings that start with the learning rate. It returns the sum

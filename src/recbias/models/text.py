@@ -1,10 +1,4 @@
-"""Ranking of items by a classifier of texts whose classes are items.
-
-Tokenized texts, written once to a memory-mapped file.
-A pretrained encoder with a linear classification layer.
-Recommendation to users by the texts of their own training reviews.
-Base classes of the models that classify texts by item.
-"""
+"""Classifiers of texts whose classes are items: an encoder, its tokens, and lists for users."""
 
 from __future__ import annotations
 

@@ -1,18 +1,9 @@
-"""What a fine-tuning is about: its task, its optimization, and the learning curve it returns.
+"""The training loop of networks: batches, optimizers, early stopping, checkpoints and curves.
 
-The batches of a training.
-The steps of ``RowAdam`` on rows of a table, to be compiled by ``compile_loop``.
-Adam for tables of vectors of which a batch reads a few rows: only these rows are computed.
-The settings of a training, and the errors and warnings that name them.
-The optimizer of the training loop: that of torch, and ``RowAdam`` for tables on the CPU.
-The progress of a training: validation scores, early stopping and checkpoints.
-The step of an optimizer: gradients of a batch.
-Dense layers and dropout on tensors that are initialized by the experiment's generator.
-The training loop of the models that learn by gradient descent.
-
-The tables are the values, both moments, and for each row the last step with a gradient and the
-last step that was made; all are updated in place. The corrections are the learning rate over
-``1 - β1^t`` and ``1 / sqrt(1 - β2^t)`` for t = 1, 2, ... and the number of steps so far.
+The tables of ``RowAdam`` are the values, both moments, and for each row the last step with a
+gradient and the last step that was made; all are updated in place. The corrections are the
+learning rate over ``1 - β1^t`` and ``1 / sqrt(1 - β2^t)`` for t = 1, 2, ... and the number of
+steps so far.
 """
 
 from __future__ import annotations

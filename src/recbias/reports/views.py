@@ -355,7 +355,7 @@ def describe_means(run: RunTables) -> list[str]:
     counted = f"n counts the units of each {each} (the smallest number, if they differ)"
     if run.groups is not None:
         counted = "n counts units, not values"
-    notes = [f"Means over {over}: {counted}; the interval is that of the units' means."]
+    notes = [f"Means over {over}: {counted}; intervals have units as clusters."]
     if ALL not in list_datasets(run):
         return notes * bool(varying)
     of_datasets = "Means over datasets: n adds up the units; the datasets are a sample."

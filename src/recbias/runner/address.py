@@ -1,8 +1,4 @@
-"""The digest of the source code that a stage runs: comments and docstrings do not count.
-
-The address of a stored result, which decides whether it is reused.
-The software of the process, for the manifest of a run.
-"""
+"""The address of a stored result, which decides whether it is reused: its code and settings."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""The stages of a model that a run has to ensure: not those whose results nothing reads.
+"""Execution of a plan: reuse stored results, compute the others, isolate failures by model.
 
-Execution of a plan: reuse stored results, compute the others, isolate failures by model.
-The parts of a plan that can run at the same time: trials of one batch, and models.
-Models and trials in worker processes of this machine, which share the store only.
-The execution of a plan's shared stages for checks, without storing or paying for anything.
+Models, and the trials of one batch, run at the same time in processes that share the store only.
 """
 
 from __future__ import annotations

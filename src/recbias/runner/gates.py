@@ -1,8 +1,4 @@
-"""The checks of a spec on the values of a run: one row for each check, model and value.
-
-Verdicts on values: whether an interval lies within limits.
-Tolerances of ``recbias compare --fail-over``: how much worse a value may become.
-"""
+"""The checks of a spec on the values of a run, and the tolerances of ``compare --fail-over``."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class GroupMeasurements:
         return gaps
 
     def pool(self, folds: Sequence[Measurement], seed: int) -> Measurement:
-        """Return the gap over seeds and folds: that of the mean of each unit over them.
+        """Return the gap over seeds and folds: that of the groups' means over them.
 
         Args:
             folds: The groups of all seeds and folds, of one target.

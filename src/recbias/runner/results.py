@@ -1,19 +1,11 @@
-"""Means of a metric over folds and seeds, with intervals, and counts summed over datasets.
-
-The rows of ``metrics.csv``.
-The rows of ``groups.csv``: the groups of queries that a run compares, over seeds and folds.
-Parquet files written in chunks, so that memory holds one chunk at a time.
-The lines of ``responses.jsonl`` and ``label_replies.jsonl``: texts of language models.
-What is behind the values of a run: units, bootstrap samples, counts and directions.
-What trainings and searches recorded: losses by step, trials and the best settings.
-Warnings about values: lists of other tools without any hit, and values without a spread.
+"""The rows of a run's tables, from the measurements of its stages, and what is stored beside them.
 
 A user in five folds is one user, not five: the uncertainty is in the sample of users, so the
-interval of a mean over folds is that of the users' means, not of the five values. Where the folds
-are disjoint samples of users, it is that of the users of all samples together.
+interval of a mean over folds is that of one value for each user (``average_folds``), not of the
+five values.
 
-Two groups are compared as two models are: by the mean of each unit over seeds and folds. A test
-within one seed answers another question, and its difference may have another sign.
+Two groups are compared as two models are: by one value for each unit. A test within one seed
+answers another question, and its difference may have another sign.
 """
 
 from __future__ import annotations
@@ -482,9 +474,9 @@ def _limit_intervals(
 
 
 def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
-    """Return means over folds and seeds with the intervals of the units' means.
+    """Return means over folds and seeds with the intervals of ``average_folds``.
 
-    A gap is not the mean of gaps, which have no sign, but that of the units' means, and a summary
+    A gap is not the mean of gaps, which have no sign, but that of the groups' means, and a summary
     of groups of items that of the groups' means.
     """
     averaged: dict[tuple[Any, ...], list[ModelMeasurement]] = defaultdict(list)
@@ -582,7 +574,7 @@ def pool_summaries(
 def _pool_gaps(
     varying: Mapping[str, Any], plan: Plan, executor: Executor
 ) -> Iterator[ModelMeasurement]:
-    """Yield each gap over several seeds and folds: that of the mean of each unit over them."""
+    """Yield each gap over several seeds and folds: that of the groups' means over them."""
     gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) not in {"", "groups"}]
     plans = defaultdict(list)
     for model_plan in plan.model_plans:

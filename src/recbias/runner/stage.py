@@ -1,8 +1,4 @@
-"""A stage of a run: one step, with the stages that it depends on.
-
-What a stage costs beside wall time and memory: time of processors and cards.
-The records of stages: made, observed, and turned into errors for users.
-"""
+"""A stage of a run: one step, with the stages that it depends on, its cost and its record."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Validation of what the methods of plug-ins return, with the place of the method in a message.
+"""What the stages of a run do: load, split, label, fit, recommend, re-rank and measure.
 
-The stage in which a detector labels the items of a dataset.
-The outputs of a model, and the identifiers of the reviews that it predicts items of.
-The stages that all models of a data context share: dataset, labels, split and queries.
-The stages of a model: fit it, run the queries, compute the metrics.
-Re-rank the candidate lists of a model.
+What a plug-in returns is validated, with the name of its method.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""``stage.json``, the record of a stored result, sealed by a checksum.
-
-Content-addressed results, written atomically.
-Digests of input files; a large file is read again only when it has changed.
-Checkpoints of a running stage: a training that was killed resumes from the last one.
-Removal of stored results that were not used for some time, and of replies on request.
-The values of texts, by detector and text: append-only files of lines with a checksum.
+"""Content-addressed results, checkpoints and digests of files; a result is written atomically.
 
 A result is written to a temporary folder and renamed to its address: readers find a complete
 result or none. The file ``stage.json`` beside it (``records``) has the size and SHA-256 of each
@@ -13,9 +7,9 @@ file; a result that does not match it is removed and computed again.
 A checkpoint is one ``.npz`` file under ``partial``, named for the address of the stage. It is
 renamed from a temporary file, so that readers find a complete one; a damaged file is ignored.
 
-Each writer appends to a file of its own, so that processes need no lock and a line that a killed
-process left unfinished is the last of its file. All files of a detector are read; a damaged line
-is skipped, and its text is evaluated again.
+Values of texts are appended by each writer to a file of its own, so that processes need no lock
+and a line that a killed process left unfinished is the last of its file. All files of a detector
+are read; a damaged line is skipped, and its text is evaluated again.
 """
 
 from __future__ import annotations

@@ -1,14 +1,6 @@
-"""The combinations of settings in a search space.
+"""The hyperparameter search of a model or re-ranker: its trials, and the selection of the best.
 
-The result of one trial of a search.
-Sampling and pruning by Optuna, each time in a new study of the earlier trials.
-The importance of each setting in a search.
-The value of a model on the validation set, which a search optimizes.
-One trial of a search: sample settings, fit the model, score it on the validation set.
-The search of a re-ranker's settings: the model is asked once, and each trial re-ranks.
-The hyperparameter search of a model: its trials, and the stage that selects the best.
-
-It receives no test set, and depends on its number, the seed and the earlier trials only.
+A trial receives no test set, and depends on its number, the seed and the earlier trials only.
 """
 
 from __future__ import annotations

@@ -445,7 +445,7 @@ def compare_runs(runs: list[RunFrames], *, correction: str = "bonferroni") -> pd
 
     Both values, the difference, its 95% interval and the test are over the ``n`` units for which
     both runs define the value; ``only_a`` and ``only_b`` count those of one run, which do not
-    count. The test is Student's paired t-test, over seeds and folds of the units' means, or for
+    count. The test is Student's paired t-test, over seeds and folds of ``average_folds``, or for
     values of whole sets the bootstrap of ``recbias run``, if both runs have the same queries; the
     gap of three groups or more is tested by ``compare_spreads``, if the runs have the groups too.
     The difference is NaN if the value is of all queries together, and the queries differ. Values
