@@ -292,8 +292,8 @@ def test_p_is_undefined_without_a_group_or_without_labels_to_exchange(
 
 def find_p(first: list[float], second: list[float], draws: int = 10_000, seed: int = 0) -> float:
     rng = np.random.default_rng(seed)
-    sets = (np.array(values, dtype=np.float64)[:, None] for values in (first, second))
-    return permute_sets(*sets, np.subtract, n_permutations=draws, rng=rng)
+    a, b = (np.array(values, dtype=np.float64)[:, None] for values in (first, second))
+    return permute_sets(a, b, np.subtract, n_permutations=draws, rng=rng)
 
 
 def test_every_relabelling_is_counted_by_hand() -> None:

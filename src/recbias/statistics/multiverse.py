@@ -133,14 +133,14 @@ def _estimate_one(
 
 def _compare_shares(
     first: FloatArray, second: FloatArray | None, in_one: BoolArray | None, others: FloatArray
-) -> Sequence[float]:
+) -> tuple[float, ...]:
     """Return both ends and p of values of 0 and 1, of one model; those of ``others`` else."""
     from scipy.special import ndtr
 
     if in_one is None:
         than = 0.0 if second is None else float(second[0])
         if second is not None and np.ptp(second):
-            return others.tolist()
+            return (*others,)
         share, n = float(first.mean()), len(first)
         low, high = compute_wilson_interval(share, n)
         error = math.sqrt(max(than * (1 - than), 0.0) / n)
@@ -148,9 +148,9 @@ def _compare_shares(
         return low - than, high - than, p
     sizes = int(in_one.sum()), int((~in_one).sum())
     if second is not None or min(sizes) < 2:
-        return others.tolist()
+        return (*others,)
     found = compare_shares(first[in_one].mean(), sizes[0], first[~in_one].mean(), sizes[1])
-    return [float(each) for each in found]
+    return (*(float(each) for each in found),)
 
 
 # ---- one test over all universes ----

@@ -135,11 +135,12 @@ def _list_arrangements(labels: AnyArray) -> AnyArray:
 
 def _shuffle(labels: AnyArray, rows: int, rng: np.random.Generator) -> AnyArray:
     """Return random arrangements of the labels of a stratum, ``[rows, n]``."""
-    if labels.dtype == bool and (first := np.count_nonzero(labels)) == 1:  # faster, and common
+    first = int(np.count_nonzero(labels)) if labels.dtype == bool else 0
+    if first == 1:  # faster, and common
         shuffled = np.zeros((rows, labels.size), dtype=bool)
         shuffled[np.arange(rows), rng.integers(labels.size, size=rows)] = True
         return shuffled
-    if labels.dtype == bool and labels.size >= _LARGE_STRATUM:
+    if first and labels.size >= _LARGE_STRATUM:
         return _sample_sets(rows, labels.size, first, rng)
     return rng.permuted(np.tile(labels, (rows, 1)), axis=1)
 
