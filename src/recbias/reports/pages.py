@@ -260,11 +260,13 @@ def write_multiverse(
 ) -> None:
     """Write ``report.html``, ``report.md`` and the specification curve into a folder."""
     failed = universes.loc[universes["verdict"] == "failed", "problem"].value_counts()
-    low, high, share = (
-        choices[name].map("{:.0%}".format) for name in ("ci_low", "ci_high", "share")
-    )
     of = ", each divided by its own standard deviation" * ("metric" in names)
-    shares = {"choice": choices["choice"], "share": share, "95% interval": low + " to " + high}
+    ends = zip(choices["ci_low"], choices["ci_high"], strict=True)
+    shares = {
+        "choice": choices["choice"],
+        "share": choices["share"].map("{:.0%}".format),
+        "95% interval": [f"{low:.0%} to {high:.0%}" for low, high in ends],
+    }
     shown = universes[[*names, "estimate", "ci_low", "ci_high", "p", "verdict"]].head(_MOST_ROWS)
     sections = [
         Section("Specification curve", plot=_draw_curve(universes, names)),
