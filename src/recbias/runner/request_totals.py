@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from recbias.config.experiment import Experiment, PluginSpec
+from recbias.config.experiment import PluginSpec
 from recbias.core.context import collect_facts, collect_warnings, stage_context
 from recbias.core.dataset import TrainingData
 from recbias.core.plugins import (
@@ -44,14 +44,6 @@ class RequestTotals:
     completion_tokens: int = 0
     money: float | None = None
     problem: str = ""
-
-
-def asks_language_models(experiment: Experiment) -> bool:
-    """Return whether a model or a detector sends requests."""
-    models = [model.reranked.base if model.reranked else model for model in experiment.models]
-    return any(sends_requests(model.plugin) for model in models) or any(
-        isinstance(detector.plugin, AsksAboutItems) for detector in experiment.labels
-    )
 
 
 def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
