@@ -25,7 +25,7 @@ from recbias.statistics.intervals import (
     t_interval,
 )
 from recbias.statistics.paired import list_pairs
-from recbias.statistics.permutation import SlotExchange
+from recbias.statistics.permutation import Exchange
 
 LARGE = 20_000
 """The largest number of rows that are sampled one by one."""
@@ -799,7 +799,7 @@ def sample_slot_weights(
     """
     words = np.indices(labels.shape).reshape(labels.ndim, -1)
     deviations = []
-    for strata, word_codes in zip(SlotExchange.from_labels(labels).classes, words, strict=True):
+    for strata, word_codes in zip(Exchange.of_slots(labels).strata, words, strict=True):
         sizes = np.bincount(strata)[strata].astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             weights = sample_cluster_weights(strata, n_samples, rng) * (sizes / (sizes - 1.0))
@@ -816,7 +816,7 @@ def count_slot_dfs(labels: AnyArray) -> tuple[int, ...]:
     >>> count_slot_dfs(np.array([[0, 0, 1], [0, 0, 1]]))  # the third word has its own class
     (1, 1)
     """
-    classes = SlotExchange.from_labels(labels).classes
+    classes = Exchange.of_slots(labels).strata
     return tuple(int(slot_classes.size - slot_classes.max() - 1) for slot_classes in classes)
 
 
