@@ -35,7 +35,6 @@ from recbias.core.text import normalize_name, suggest
 from recbias.registry import LISTINGS, REGISTRIES
 from recbias.reports.published import list_published, load_published, read_source, resolve_name
 from recbias.reports.views import DIRECTION_LABELS
-from recbias.runner.contracts import find_kinds, validate_class
 
 _WIDTH = 99
 """The maximum line width of ``recbias show``."""
@@ -297,6 +296,8 @@ def describe(name: str, width: int = _WIDTH) -> str:
 
 
 def _find_kind_of_file(name: str) -> str:
+    from recbias.runner.checks import find_kinds, validate_class
+
     cls = REGISTRIES["metrics"].load(name)
     kinds = find_kinds(cls)
     if not kinds:

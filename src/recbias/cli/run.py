@@ -36,9 +36,8 @@ from recbias.runner.options import RunOptions
 from recbias.runner.remaining import describe_seconds
 
 if TYPE_CHECKING:
-    from recbias.runner.estimate import Preview, Step
+    from recbias.runner.estimate import Preview, RequestTotals, Step
     from recbias.runner.plan import Plan
-    from recbias.runner.request_totals import RequestTotals
     from recbias.runs.tables import Run
 
 # ---- options ----
@@ -66,7 +65,7 @@ def _take_options(act: Callable[..., Answer]) -> Callable[..., Answer]:
     own = signature(act, eval_str=True)
     defaults = {each.name: each.default for each in fields(RunOptions)} | {"overrides": None}
     del defaults["progress"], defaults["observer"]
-    hints = {**get_type_hints(RunOptions, localns={"Observer": Any}), **_TYPES}
+    hints = {**get_type_hints(RunOptions), **_TYPES}
     parameters = [
         *[*own.parameters.values()][:-1],
         *(
@@ -236,8 +235,8 @@ def plan(
         verbose: Show every stage.
     """
     from recbias import api
+    from recbias.runner.estimate import count_requests
     from recbias.runner.execute import Executor
-    from recbias.runner.request_totals import count_requests
 
     if _has_multiverse(spec, options):
         from recbias.claims.multiverse import plan_multiverse
@@ -247,7 +246,7 @@ def plan(
     api.create_executor(options["executor"], options["workers"])
     with show_progress(quiet=quiet, verbose=verbose):
         planned_run, store = api.plan(spec, **options)
-    for warning in api.list_warnings(planned_run):
+    for warning in planned_run.warnings:
         print_line(f"warning: {warning}", to_stderr=True)
     with show_progress(quiet=quiet, verbose=verbose) as observer:
         totals = count_requests(planned_run, Executor(store, observer, fresh=options["fresh"]))
