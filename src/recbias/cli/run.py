@@ -189,14 +189,14 @@ def _run_multiverse(
 ) -> Answer:
     """Run every universe."""
     from recbias.claims.multiverse import multiverse
-    from recbias.reports.multiverse import list_sentences
+    from recbias.reports.pages import describe_multiverse
     from recbias.reports.run import to_records
 
     with show_progress(quiet=quiet, verbose=verbose) as observer:
         result = multiverse(spec, observer=observer, **options)
     choices = to_records(result.choices)
     failed = result.universes.loc[result.universes["verdict"] == "failed", "problem"]
-    shown: list[Part] = [result.verdict, *list_sentences(result.claim, result.summary)]
+    shown: list[Part] = [result.verdict, *describe_multiverse(result.claim, result.summary)]
     shown += [f"{count:,} failed: {problem}" for problem, count in failed.value_counts().items()]
     if choices:
         rows = [
