@@ -184,7 +184,7 @@ def _check_search_metric(
         message = f"{metric.label} has no better and worse, so a search cannot optimize it"
         remedy = "choose a metric such as nDCG"
         yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
-    if metric.grouping is not None and metric.grouping.gap in {"", "groups"}:
+    if metric.grouping is not None and metric.grouping.gap in {None, "groups"}:
         message = f"{metric.label} has a value for each group, but a search needs a single value"
         remedy = "add gap: difference, or remove by"
         yield experiment.fault(metric.where, message, remedy=remedy, kind=Contradiction)
