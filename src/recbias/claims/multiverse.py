@@ -477,7 +477,7 @@ def _is_result_of(folder: Path, address: str) -> bool:
 
 
 def _write(result: Multiverse, planned: MultiversePlan) -> None:
-    from recbias.reports.multiverse import write_multiverse
+    from recbias.reports.pages import write_multiverse
 
     folder = result.folder
     for name, table in zip(FILES, (result.universes, result.choices), strict=True):
