@@ -38,9 +38,9 @@ from recbias.runner.address import (
     name_gpus,
 )
 from recbias.runner.boundary import attempt
-from recbias.runner.devices import describe_devices
 from recbias.runner.execute import Executor
-from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.plan import ModelPlan, Plan, Stage
+from recbias.runner.planner import describe_devices
 from recbias.runner.results import (
     ModelMeasurement,
     QueryDigests,
@@ -57,7 +57,6 @@ from recbias.runner.results import (
     write_searches,
     write_supplements,
 )
-from recbias.runner.stage import Stage
 from recbias.runner.stages import ModelOutputs
 from recbias.runner.store import Store, report_unwritable
 from recbias.runner.tuning import SearchResult, nan_to_none
