@@ -62,7 +62,6 @@ from recbias.runner.tuning import (
     AnswerValidationQueries,
     RunRerankTrial,
     RunTrial,
-    ScoreBaseline,
     TunedWork,
     UseBestSettings,
     find_perplexity_limit,
@@ -473,11 +472,14 @@ class StagePlanner:
             return None
         keys = replace(context.training_keys, model=model.label)
         asked, (seed, fold) = base.model, _get_training_fold(keys)
-        ask = AnswerValidationQueries(
-            *(asked.plugin, asked.name, n, seed, fold, model.tune.metric, keys.dataset)
+        ask = AnswerQueries(
+            *(asked.plugin, asked.name, n, seed, fold, keys.dataset),
+            split_part="validation",
+            outputs=frozenset({"lists"}),
         )
         title = f"recommend {asked.label}, {n} candidates of the validation users"
-        work, identity = _tune(ask, asked), {"k": n, "seed": seed, "fold": fold}
+        work = AnswerValidationQueries(_tune(ask, asked), model.tune.metric)
+        identity = {"k": n, "seed": seed, "fold": fold}
         read = [base.search, context.dataset, context.split, base.fit]
         return self.place("answer", title, work, read, keys, asked, identity=identity, at=asked)
 
@@ -523,10 +525,8 @@ class StagePlanner:
     ) -> Stage:
         """Return the stage that scores the validation sentences before any training."""
         answer = work.answer_baseline(model.plugin)
-        pretrained, score = (
-            replace(model, plugin=answer.model),
-            ScoreBaseline(answer, work.tune.metric),
-        )
+        pretrained = replace(model, plugin=answer.model)
+        score = AnswerValidationQueries(answer, work.tune.metric)
         title, read = f"score {model.label} without training", [context.dataset, context.split]
         identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
         return self.place(
