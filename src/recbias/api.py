@@ -31,22 +31,19 @@ from recbias.core.errors import (
 from recbias.core.files import forbid_network
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
-from recbias.runner.compatibility import is_whole
-from recbias.runner.devices import has_device, warn_about_device
+from recbias.runner.checks import add_preflight, check_inputs, is_whole
 from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import (
     Executor,
     Processes,
     Rehearsal,
-    Silent,
     execute,
     look_up_results,
     to_error,
 )
-from recbias.runner.options import RunOptions, Spec, take_options
+from recbias.runner.options import RunOptions, Silent, Spec, take_options
 from recbias.runner.plan import Plan
-from recbias.runner.planner import check_experiment, make_plan, plan_stages
-from recbias.runner.preflight import add_preflight, check_inputs
+from recbias.runner.planner import check_experiment, has_device, make_plan, plan_stages
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:
@@ -170,12 +167,6 @@ def open_store(folder: Path, url: str | None) -> Store:
     return open_remote(folder, url)
 
 
-def list_warnings(run_plan: Plan) -> tuple[str, ...]:
-    """Return what is worth knowing before a run, such as a device that no model uses."""
-    unused = warn_about_device(run_plan.experiment, REGISTRIES["models"])
-    return (*run_plan.warnings, *unused)
-
-
 def preview_run(run_plan: Plan, store: Store, *, fresh: bool) -> tuple[Preview, list[str]]:
     """Return what a run would do, and the datasets that are checked only when they are loaded.
 
@@ -297,10 +288,10 @@ def run(spec: Spec, options: RunOptions) -> Run:
         _use_network(options),
         nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
     ):
-        plan_warnings = (*list_warnings(run_plan), *store_warnings)
+        plan_warnings = (*run_plan.warnings, *store_warnings)
         for warning in plan_warnings:
             displayed.warned(warning)
-        with chains.prepare(run_plan, results):
+        with chains.prepare(run_plan):
             execution = execute(
                 run_plan,
                 results,

@@ -14,8 +14,8 @@ from recbias.core.context import StageRecord
 from recbias.live import Live
 from recbias.progress import Plain, open_observer
 from recbias.reports.wording import Cell, Column, Table
+from recbias.runner.plan import Keys, Stage
 from recbias.runner.remaining import RemainingWork
-from recbias.runner.stage import Keys, Stage
 from support.commands import invoke_recbias, write_small_spec
 
 SPECS = [
@@ -120,7 +120,7 @@ def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     stages = [
-        Stage("fit", "fit ItemKNN", digit, str, (), Keys(), subject="ItemKNN") for digit in "01"
+        Stage("fit", "fit ItemKNN", str, (), Keys(), digit, subject="ItemKNN") for digit in "01"
     ]
     plain = Plain(verbose=False)
     plain.planned(RemainingWork(stages, clock=lambda: 0.0))
@@ -134,7 +134,7 @@ def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
 
 def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns() -> None:
     stages = [
-        Stage("fit", "fit ItemKNN", digit, str, (), Keys(), subject="ItemKNN") for digit in "012"
+        Stage("fit", "fit ItemKNN", str, (), Keys(), digit, subject="ItemKNN") for digit in "012"
     ]
     live = Live(verbose=False)
     live._console = live._progress.live.console = Console(

@@ -9,41 +9,32 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 
 from recbias.kernels.sparse import (
     argsort_codes,
     build_rows,
     compile_loop,
-    cover_without_rows,
-    entropy_without_rows,
-    gini_without_rows,
-    jain_without_rows,
-    join_columns,
     keep_columns,
     map_blocks,
     prefetch_row,
 )
-from recbias.statistics.inequality import cover, entropy, gini, jain
+from recbias.statistics.inequality import (
+    cover,
+    cover_without_rows,
+    entropy,
+    entropy_without_rows,
+    gini,
+    gini_without_rows,
+    jain,
+    jain_without_rows,
+)
 
 
 @pytest.mark.parametrize(("n_rows", "size"), [(0, 3), (1, 3), (7, 3), (9, 3), (5, 100)])
 def test_blocks_cover_every_row_once_in_order(n_rows: int, size: int) -> None:
     blocks = map_blocks(lambda start, stop: list(range(start, stop)), n_rows, size)
     assert [row for block in blocks for row in block] == list(range(n_rows))
-
-
-@pytest.mark.parametrize(("rows", "left", "right"), [(20, 6, 4), (5, 1, 9), (3, 2, 0), (0, 2, 3)])
-def test_joined_columns_are_those_of_scipy(
-    rows: int, left: int, right: int, rng: np.random.Generator
-) -> None:
-    a = csr_array(rng.integers(0, 3, (rows, left)).astype(np.int32))
-    b = csr_array(rng.integers(0, 3, (rows, right)) * 0.5)
-    joined, expected = join_columns(a, b), hstack([a, b], format="csr")
-    assert joined.dtype == expected.dtype
-    assert joined.shape == expected.shape
-    for name in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(joined, name), getattr(expected, name))
 
 
 @given(st.lists(st.integers(0, 20)))

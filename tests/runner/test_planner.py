@@ -21,8 +21,7 @@ from recbias.models.baselines import MostPop
 from recbias.models.knn import ItemKNN
 from recbias.registry import REGISTRIES
 from recbias.runner.address import assign_address
-from recbias.runner.plan import Plan
-from recbias.runner.stage import Keys, Stage
+from recbias.runner.plan import Keys, Plan, Stage
 from support.specs import make_small_spec
 
 
@@ -194,13 +193,13 @@ def test_contradictions_in_the_spec_are_refused(
 
 
 def make_stage(digest: str) -> Stage:
-    return Stage("dataset", "load", digest, lambda: None, (), Keys())
+    return Stage("dataset", "load", lambda: None, (), Keys(), digest)
 
 
 def compute_address(
     *, kind: str, work: Any, inputs: tuple[Stage, ...] = (), **options: Any
 ) -> str:
-    return assign_address(Stage(kind, "a stage", "", work, inputs, Keys()), **options).digest
+    return assign_address(Stage(kind, "a stage", work, inputs, Keys()), **options).digest
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def make_accuracy(values: FloatArray) -> VersionDifference:
 
 
 def resample(values: FloatArray, ids: Any) -> FloatArray:
-    """Return the mean of each row on the samples of ``estimate_from_totals``."""
+    """Return the mean of each row on the samples of a ``WholeSet``."""
     seed = derive_bootstrap_seed(Vocabulary(ids))
     sums = np.concatenate([*resample_sums(csr_array(values.T), N_SAMPLES, seed)])
     return np.asarray(sums.T / values.shape[1])

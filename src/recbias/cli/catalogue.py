@@ -29,7 +29,6 @@ from recbias.core.text import normalize_name, suggest
 from recbias.registry import LISTINGS, REGISTRIES
 from recbias.reports.published import list_published, load_published, read_source, resolve_name
 from recbias.reports.views import DIRECTION_LABELS
-from recbias.runner.contracts import find_kinds, validate_class
 
 _INDENT = "    "
 
@@ -290,6 +289,8 @@ def _list_mentions(word: str) -> list[str]:
 def _find(name: str) -> Iterator[tuple[str, str]]:
     """Yield the kind and the registered name of each plug-in with a name."""
     if is_file(name):
+        from recbias.runner.checks import find_kinds, validate_class
+
         cls = REGISTRIES["metrics"].load(name)
         kinds = find_kinds(cls)
         if not kinds:

@@ -124,7 +124,8 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias import api
     from recbias.core.plugins import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
-    from recbias.runner.execute import Executor, Silent
+    from recbias.runner.execute import Executor
+    from recbias.runner.options import Silent
 
     named = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     spec: Path | dict[str, Any] = named

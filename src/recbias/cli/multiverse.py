@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from recbias.claims.multiverse import multiverse, plan_multiverse
 from recbias.cli.output import print_line, print_rows, show_progress
-from recbias.reports.multiverse import list_sentences
+from recbias.reports.pages import describe_multiverse
 from recbias.reports.run import to_records
 from recbias.runner.options import RunOptions
 
@@ -25,7 +25,7 @@ def run_multiverse(options: SimpleNamespace) -> None:
             }
         )
         return
-    for line in (result.verdict, *list_sentences(result.claim, result.summary)):
+    for line in (result.verdict, *describe_multiverse(result.claim, result.summary)):
         print_line(line, longest=None)
     failed = result.universes.loc[result.universes["verdict"] == "failed", "problem"]
     for problem, count in failed.value_counts().items():

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from recbias.reports.verdict import Verdict
-    from recbias.runner.stage import Observer
+    from recbias.runner.options import Observer
 
 _GAP, _LONGEST_WORD = 2, 15  # a longer one is folded in a narrow terminal
 

@@ -40,9 +40,8 @@ from recbias.runner.remaining import describe_seconds
 
 if TYPE_CHECKING:
     from recbias.reports.wording import Table
-    from recbias.runner.estimate import Preview, Step
+    from recbias.runner.estimate import Preview, RequestTotals, Step
     from recbias.runner.plan import Plan
-    from recbias.runner.request_totals import RequestTotals
     from recbias.runs.tables import Run
 
 _FAILURE = ("stage", "dataset", "model", "seed", "fold", "message", "help", "user")
@@ -264,7 +263,7 @@ def _show_plan(
     )
     for metric, model, missing in plan.undefined:
         print_line(f"{metric.label} will be undefined for {model.label}: it provides no {missing}")
-    from recbias.runner.request_totals import asks_language_models
+    from recbias.runner.estimate import asks_language_models
 
     if asks_language_models(plan.experiment):
         show_requests(requests, quiet=quiet)
@@ -405,8 +404,8 @@ def _find_exit_code(run: Run) -> int:
 def plan(options: SimpleNamespace) -> None:
     """Validate a SPEC; print its stages, requests, time and memory."""
     from recbias import api
+    from recbias.runner.estimate import count_requests
     from recbias.runner.execute import Executor
-    from recbias.runner.request_totals import count_requests
 
     if _has_multiverse(options):
         from recbias.cli.multiverse import show_plan
@@ -416,7 +415,7 @@ def plan(options: SimpleNamespace) -> None:
     api.create_executor(options.executor, options.workers)
     with show_progress(options):
         run_plan, store = api.plan(options.spec, **options.chosen)
-    for warning in api.list_warnings(run_plan):
+    for warning in run_plan.warnings:
         print_line(f"warning: {warning}", to_stderr=True)
     with show_progress(options) as observer:
         requests = count_requests(run_plan, Executor(store, observer, fresh=options.fresh))

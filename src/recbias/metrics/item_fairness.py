@@ -17,24 +17,20 @@ from recbias.core.dataset import AnyArray, FloatArray, Matrix, divide
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction, Measurement
-from recbias.kernels.sparse import (
-    build_rows,
-    cover_without_rows,
-    entropy_without_rows,
-    gini_without_rows,
-    jain_without_rows,
-    join_columns,
-    select_columns,
-)
+from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet, mark_candidates
 from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix, locate_candidates
 from recbias.statistics.bootstrap import build_estimate, resample_squares
 from recbias.statistics.inequality import (
     cover,
+    cover_without_rows,
     entropy,
+    entropy_without_rows,
     fair_share,
     gini,
+    gini_without_rows,
     jain,
+    jain_without_rows,
     make_even_counts,
     make_uneven_counts,
 )
@@ -64,7 +60,7 @@ class _CorrectedMetric(CandidateMetric):
 
     def _build_counts(self, evidence: Evidence) -> tuple[Matrix, Matrix]:
         """Return the candidates of each list; and these with the ranks that each list reaches."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, hstack
 
         counts = build_candidate_matrix(evidence, self.k)
         if not counts.shape[1]:
@@ -72,7 +68,8 @@ class _CorrectedMetric(CandidateMetric):
         starts, n_ranks = counts.indptr, evidence.ranked.items[:, : self.k].shape[1]
         ranks = np.arange(counts.nnz, dtype=starts.dtype) - np.repeat(starts[:-1], np.diff(starts))
         shape = (counts.shape[0], max(n_ranks, 1))
-        return counts, join_columns(counts, csr_array((counts.data, ranks, starts), shape=shape))
+        reached = csr_array((counts.data, ranks, starts), shape=shape)
+        return counts, hstack([counts, reached], format="csr")
 
     def _leave_out(
         self, rows: Matrix, without: Callable[[Matrix], FloatArray], n: int
@@ -304,7 +301,7 @@ class _JointExposure(InheritsSections):
 
         evidence.need("test")
         codes = np.flatnonzero(mark_candidates(evidence))
-        relevant = select_columns(evidence.relevant, codes)
+        relevant = evidence.relevant[:, codes]  # type: ignore[index]  # need() raises
         relevant = csr_array(
             ((relevant.data != 0).astype(np.float64), relevant.indices, relevant.indptr),
             shape=relevant.shape,

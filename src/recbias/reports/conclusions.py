@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from recbias.core.measures import CONTROL, DATASET, SERVED, read_bounds, to_loss
 from recbias.reports import views
+from recbias.reports.plots import collect_curves
 from recbias.reports.questions import (
     Question,
     collect_questions,
@@ -26,7 +27,6 @@ from recbias.reports.questions import (
     rank_effect,
 )
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.turns import collect_curves
 from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,

@@ -22,8 +22,12 @@ from recbias.reports import svg, views, wording
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import collect_examples
-from recbias.reports.first_picture import draw_first_picture
-from recbias.reports.gallery import Figure, draw_gallery, draw_narrow_groups
+from recbias.reports.gallery import (
+    Figure,
+    draw_first_picture,
+    draw_gallery,
+    draw_narrow_groups,
+)
 from recbias.reports.group_tables import build_group_tables
 from recbias.reports.llm import build_reply_tables, read_trials, tabulate_searches
 from recbias.reports.published import build_reference_table

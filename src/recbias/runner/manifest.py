@@ -20,9 +20,9 @@ from recbias.core.grouping import parse_uncertain_label
 from recbias.core.machine import measure_peak_memory_mb
 from recbias.formats.manifest import Manifest
 from recbias.runner.address import describe_environment, name_gpus
-from recbias.runner.devices import describe_devices
 from recbias.runner.execute import Executor
 from recbias.runner.plan import ModelPlan, Plan
+from recbias.runner.planner import describe_devices
 from recbias.runner.results import locate, make_fit_keys
 from recbias.runner.tuning import SearchResult
 from recbias.statistics.groups import DEFINITIONS, UNCERTAIN_MEANS

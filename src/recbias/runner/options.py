@@ -1,36 +1,69 @@
-"""The options of a run, which the command, Python and the plan share."""
+"""The options of a run, which the command, Python and the plan share, and who watches it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import wraps
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Concatenate,
     Literal,
     NamedTuple,
     ParamSpec,
+    Protocol,
     TypeAlias,
     TypeVar,
     get_type_hints,
 )
 
+from recbias.core.context import StageRecord
 from recbias.core.files import to_local_path
-
-if TYPE_CHECKING:
-    from recbias.runner.stage import Observer
 
 Spec: TypeAlias = Path | str | Mapping[str, Any]
 """The experiment file, the name of a packaged spec, or the content as a mapping."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Observer(Protocol):
+    """Receives the progress of a run.
+
+    One that has ``planned(work)`` also receives its ``RemainingWork`` before it starts.
+    """
+
+    def started(self, stage: Any) -> None:
+        """Report that a stage of the plan starts to compute."""
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Report the progress of the running stage: ``done`` of ``total`` epochs, batches, ..."""
+
+    def finished(self, record: StageRecord) -> None:
+        """Report that a stage was computed, was reused, or failed."""
+
+    def warned(self, warning: str) -> None:
+        """Report a warning that is not about one stage."""
+
+
+class Silent:
+    """An observer that reports nothing."""
+
+    def started(self, stage: Any) -> None:
+        """Report nothing."""
+
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """Report nothing."""
+
+    def finished(self, record: StageRecord) -> None:
+        """Report nothing."""
+
+    def warned(self, warning: str) -> None:
+        """Report nothing."""
 
 
 class Flag(NamedTuple):
@@ -115,7 +148,7 @@ class RunOptions:
 
     @property
     def data_folder(self) -> Path:
-        """The folder of datasets: the one given, else ``$RECBIAS_DATA``, else ``data``."""
+        """The folder of datasets."""
         return data_folder(self.data)
 
 
@@ -137,16 +170,14 @@ def take_options(
         def call(spec: Spec, *arguments: P.args, **options: P.kwargs) -> R:
             return act(spec, declaration(*arguments, **options))
 
-        hints = {"spec": Spec, **get_type_hints(RunOptions, localns={"Observer": Any})}
-        hints["return"] = act.__annotations__["return"]
+        hints = {"spec": Spec, **get_type_hints(RunOptions)}
+        options = signature(declaration).parameters.values()
         parameters = [Parameter("spec", Parameter.POSITIONAL_OR_KEYWORD, annotation=Spec)]
-        parameters += [
-            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=hint)
-            for each, hint in zip(fields(RunOptions), list(hints.values())[1:-1], strict=True)
-        ]
+        parameters += [each.replace(annotation=hints[each.name]) for each in options]
+        result = act.__annotations__["return"]
         shown: Any = call
-        shown.__signature__ = Signature(parameters, return_annotation=hints["return"])
-        shown.__annotations__ = hints
+        shown.__signature__ = Signature(parameters, return_annotation=result)
+        shown.__annotations__ = {**hints, "return": result}
         decorated: Callable[Concatenate[Spec, P], R] = shown
         return decorated
 
@@ -155,4 +186,4 @@ def take_options(
 
 def list_option_types() -> dict[str, Any]:
     """Return the type of each option, with its ``Flag`` if it has one."""
-    return get_type_hints(RunOptions, localns={"Observer": Any}, include_extras=True)
+    return get_type_hints(RunOptions, include_extras=True)

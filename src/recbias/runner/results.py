@@ -43,8 +43,7 @@ from recbias.core.measures import (
 from recbias.core.plugins import ChecksFiles, HasBounds, Pools
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
-from recbias.runner.plan import ModelPlan, Plan
-from recbias.runner.stage import Keys
+from recbias.runner.plan import Keys, ModelPlan, Plan
 from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import (
     DEFINITIONS,

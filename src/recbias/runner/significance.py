@@ -29,7 +29,7 @@ from recbias.core.measures import (
     Measurement,
 )
 from recbias.core.plugins import ActsAfterTests
-from recbias.runner.boundary import attempt
+from recbias.runner.boundary import attempt, call_for, make_fault
 from recbias.runner.manifest import describe_failure
 from recbias.runner.results import (
     ModelMeasurement,
@@ -41,7 +41,6 @@ from recbias.runner.results import (
     pool_units,
     share_units,
 )
-from recbias.runner.stages import call_for, make_fault
 from recbias.statistics.compare import ModelContrasts, SystemEstimates, compare, correct_contrasts
 from recbias.statistics.paired import PairedTest
 

@@ -44,7 +44,7 @@ from recbias.core.files import (
 from recbias.core.machine import is_shortage, measure_peak_memory_mb
 from recbias.runner.boundary import attempt
 from recbias.runner.codecs import copy_files, load_value, save_value
-from recbias.runner.stage import Stage
+from recbias.runner.plan import Stage
 
 RECORD = "stage.json"
 """The file of a result with its record."""

@@ -29,7 +29,7 @@ from recbias.core.queries import Queries, make_sentence_queries
 from recbias.runner.address import assign_address
 from recbias.runner.boundary import attempt
 from recbias.runner.grouping import GroupMeasurements
-from recbias.runner.stage import Stage
+from recbias.runner.plan import Stage
 from recbias.runner.stages import (
     TEXT_OUTPUTS,
     AnswerQueries,
@@ -710,7 +710,7 @@ def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
     tune, keys, location = work.tune, trials[0].keys, trials[0].spec_location
     choose = SelectBestTrial(tune.direction, tune.space, work.derive_seed("importances"))
     return assign_address(
-        Stage("search", f"search {keys.model}", "", choose, trials, keys, location),
+        Stage("search", f"search {keys.model}", choose, trials, keys, spec_location=location),
         {"direction": choose.direction},
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),

@@ -47,7 +47,7 @@ from recbias.metrics.embeddings.sets import (
 )
 from recbias.statistics.bootstrap import resample_mean_rows
 from recbias.statistics.groups import compare_ranks, compute_moments, welch_contrasts
-from recbias.statistics.permutation import permute_sums
+from recbias.statistics.permutation import permute_sets
 
 _TOLERANCE = 1e-9
 """Converged when the length of a step, relative to the weights, is at most this."""
@@ -871,20 +871,26 @@ class DirectionEstimator:
         score = partial(_compute_cosines, towards=normalize_vector(towards))
         a, b = (group.vectors for group in self.groups)
         if self.choice == "centroid":
-            return permute_sums(a, b, score, n_permutations=permutations, rng=rng)
+            return permute_sets(
+                a,
+                b,
+                lambda first, second: score(first - second)[..., None],
+                n_permutations=permutations,
+                rng=rng,
+            )
         choosing_a, choosing_b = (group.choosing for group in self.groups)
         pool, choosing = np.concatenate([a, b]), np.concatenate([choosing_a, choosing_b])
         n, n_extreme = len(a), 0
         with _limit_threads():
             fitted = self._refit((a, b), (choosing_a, choosing_b))
-            observed = float(score(fitted[None, :])[0])
+            observed = float(score(fitted))
             for permutation in range(1, self.refits + 1):
                 order = rng.permutation(len(pool))
                 parts = (order[:n], order[n:])
                 refitted = self._refit(
                     (pool[parts[0]], pool[parts[1]]), (choosing[parts[0]], choosing[parts[1]])
                 )
-                cosine = float(score(refitted[None, :])[0])
+                cosine = float(score(refitted))
                 n_extreme += cosine >= observed - ZERO_TOLERANCE
                 report_progress("directions of permuted groups", permutation, self.refits)
         return (n_extreme + 1) / (self.refits + 1)
@@ -911,7 +917,7 @@ def _limit_threads() -> AbstractContextManager[object]:
 
 def _compute_cosines(rows: FloatArray, towards: FloatArray) -> FloatArray:
     """Return the absolute cosine of each row with a unit vector."""
-    lengths = np.linalg.norm(rows, axis=1)
+    lengths = np.linalg.norm(rows, axis=-1)
     return np.abs(rows @ towards) / np.where(lengths > 0, lengths, 1.0)
 
 

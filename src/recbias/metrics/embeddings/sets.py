@@ -25,7 +25,7 @@ from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.text import suggest
 from recbias.statistics.bootstrap import bootstrap_t_interval, resample_means
 from recbias.statistics.intervals import normal_interval
-from recbias.statistics.permutation import permute_membership
+from recbias.statistics.permutation import permute_sets
 
 DECILES = 10
 
@@ -549,7 +549,7 @@ class SetValues:
         """Return the permutation test of the membership of the entities."""
         a, b = self.values
         rng = evidence.rng().spawn(1)[0]
-        p = permute_membership(a, b, n_permutations=permutations, rng=rng)
+        p = permute_sets(a[:, None], b[:, None], np.subtract, n_permutations=permutations, rng=rng)
         others = {"test": "permutation", "n": a.size + b.size, "p": p}
         names, effect = [entities.name for entities in self.sets], compute_effect_size(a, b)
         return Contrast.of_means(

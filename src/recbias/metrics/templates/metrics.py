@@ -58,9 +58,8 @@ from recbias.statistics.components import (
 )
 from recbias.statistics.paired import cohens_d, cohens_dz
 from recbias.statistics.permutation import (
-    LabelExchange,
+    Exchange,
     Permutations,
-    SlotComparison,
     Statistic,
     permute_labels,
     permute_slots,
@@ -243,7 +242,6 @@ class PermutationResults:
 class _Layout:
     """The units of both sides of a comparison, by stratum, those of the first side first."""
 
-    row: int
     units: AnyArray
     sizes: AnyArray
     n_first: AnyArray
@@ -277,30 +275,24 @@ def run_permutation_tests(
     """
     if design.words is not None:
         return _permute_slots(evidence, design, values, comparisons, statistic, n_permutations)
-    layouts = [
-        _lay_out(design, values, comparison, row, statistic)
-        for row, comparison in enumerate(comparisons)
-    ]
-    by_strata: dict[bytes, list[_Layout]] = defaultdict(list)
-    for layout in layouts:
-        by_strata[layout.sizes.tobytes() + layout.n_first.tobytes()].append(layout)
+    layouts = [_lay_out(design, values, comparison, statistic) for comparison in comparisons]
+    by_strata: dict[bytes, list[int]] = defaultdict(list)
+    for row, layout in enumerate(layouts):
+        by_strata[layout.sizes.tobytes() + layout.n_first.tobytes()].append(row)
     observed = np.stack([layout.observed for layout in layouts])
     p = np.full(observed.shape, np.nan)
-    for group in by_strata.values():
-        exchange = LabelExchange(group[0].sizes, group[0].n_first)
-        for batch in _batch_layouts(group):
-            rows = np.array([[layout.row for layout in same_units] for same_units in batch])
-            units = np.stack([same_units[0].units for same_units in batch])
-            p[rows] = permute_labels(
-                values[units],
-                observed[rows],
-                exchange,
-                statistic,
-                n_permutations=n_permutations,
-                rng=evidence.rng(),
-            )
+    for rows in by_strata.values():
+        exchange = Exchange.of_two(layouts[rows[0]].sizes, layouts[rows[0]].n_first)
+        p[rows] = permute_labels(
+            values[np.stack([layouts[row].units for row in rows])],
+            observed[rows],
+            exchange,
+            statistic,
+            n_permutations=n_permutations,
+            rng=evidence.rng(),
+        )
         if exchange.n_labellings == 1:
-            _warn_no_p_value(evidence, design, len(group))
+            _warn_no_p_value(evidence, design, len(rows))
     n = [layout.sizes.size if design.paired else layout.units.size for layout in layouts]
     return PermutationResults(tuple(comparisons), observed, p, np.array(n))
 
@@ -358,7 +350,8 @@ def _permute_slots(
     observed, p = permute_slots(
         values,
         design.crossing,
-        SlotComparison(a, b, statistic),
+        (a, b),
+        statistic,
         n_permutations=n_permutations,
         rng=evidence.rng(),
     )
@@ -373,19 +366,8 @@ def _warn_no_p_value(evidence: Evidence, design: Design, n: int) -> None:
     warn(f"{evidence.metric}: {message}, since no labels can be permuted")
 
 
-def _batch_layouts(layouts: list[_Layout]) -> list[list[list[_Layout]]]:
-    """Group layouts with the same strata by their units, and those groups by their length."""
-    by_units: dict[bytes, list[_Layout]] = defaultdict(list)
-    for layout in layouts:
-        by_units[np.sort(layout.units).tobytes()].append(layout)
-    by_length: dict[int, list[list[_Layout]]] = defaultdict(list)
-    for same_units in by_units.values():
-        by_length[len(same_units)].append(same_units)
-    return list(by_length.values())
-
-
 def _lay_out(
-    design: Design, values: FloatArray, comparison: Comparison, row: int, statistic: Statistic
+    design: Design, values: FloatArray, comparison: Comparison, statistic: Statistic
 ) -> _Layout:
     is_a = design.group == comparison.a
     is_b = np.isin(design.group, comparison.b)
@@ -398,7 +380,7 @@ def _lay_out(
     with np.errstate(invalid="ignore", divide="ignore"):
         sides = (values[units[is_a[units]]], values[units[is_b[units]]])
         observed = statistic(*(side.sum(axis=0) / np.float64(len(side)) for side in sides))
-    return _Layout(row, units, (n_a + n_b)[mixed], n_a[mixed], observed)
+    return _Layout(units, (n_a + n_b)[mixed], n_a[mixed], observed)
 
 
 @dataclass(frozen=True, kw_only=True)
