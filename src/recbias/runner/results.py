@@ -460,7 +460,7 @@ def _pool_gaps(
 
 
 def _get_gap(metric: PluginSpec) -> str:
-    return metric.grouping.gap if metric.grouping else ""
+    return (metric.grouping and metric.grouping.gap) or ""
 
 
 def identify_groups(metric: PluginSpec) -> tuple[Any, ...]:
@@ -480,7 +480,7 @@ def _measure_groups(
             if spec != metric or spec.grouping is None or not executor.has_succeeded(stage):
                 continue
             queries, values = map(executor.value, stage.inputs)
-            group_values = GroupMeasurements(metric.name, replace(spec.grouping, gap=""))
+            group_values = GroupMeasurements(metric.name, replace(spec.grouping, gap=None))
             for group in group_values(queries, values):
                 yield _make_measurement(fit_keys, metric, group)
             executor.forget(stage.inputs[1:])

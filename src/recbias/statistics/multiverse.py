@@ -108,7 +108,7 @@ def _estimate_one(
     if not all(rows.any() for rows in groups):
         return (math.nan,) * 6
     models = [first, np.zeros_like(first) if second is None else second]
-    if absolute:
+    if absolute and in_one is not None:
         models = [
             values * np.sign(np.subtract(*(values[rows].mean() for rows in groups)))
             for values in models
