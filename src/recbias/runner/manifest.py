@@ -131,7 +131,7 @@ def describe_metric(metric: PluginSpec) -> dict[str, Any]:
     if (label := parse_uncertain_label(metric.grouping.by)) is not None:
         means = UNCERTAIN_MEANS[label.assumption]
         definition["formula"] = f"{means}. x: {definition['formula']}"
-    if (words := DEFINITIONS.get(metric.grouping.gap)) is None:
+    if (words := DEFINITIONS.get(metric.grouping.gap or "")) is None:
         return definition
     return definition | {
         "summary": f"The {words.text} of the groups g of queries. Metric: {definition['summary']}",
