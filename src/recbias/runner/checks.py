@@ -58,7 +58,7 @@ from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
-from recbias.runner.grouping import check_groups
+from recbias.runner.grouping import form_groups
 from recbias.runner.plan import (
     DataContext,
     ModelPlan,
@@ -675,7 +675,7 @@ class _Preflight:
         """Yield what its groups of queries, and the metric itself, say of the data."""
         if (grouping := metric.grouping) is not None:
             queries = self.executor.value(context.queries)
-            error = _catch(f"by of {metric.label}", check_groups, queries, grouping)
+            error = _catch(f"by of {metric.label}", form_groups, queries, grouping)
             if error is not None:
                 fault = _explain_item_column(error, grouping.by, build())
                 yield self._locate_setting(metric, error.where or "by", fault)
