@@ -11,7 +11,6 @@ from recbias.config.experiment import identify_plugin
 from recbias.config.settings import (
     get_item_type,
     is_input_file,
-    is_list,
     list_members,
     read_settings,
 )
@@ -105,7 +104,7 @@ def identify(kind: str, name: str, setting: str, path: Path) -> object:
     settings = read_settings(cls)
     for each in settings.values():
         object.__setattr__(plugin, each.field.name, each.default)
-    value = (path,) if is_list(settings[setting].hint) else path
+    value = (path,) if get_item_type(settings[setting].hint) else path
     object.__setattr__(plugin, settings[setting].field.name, value)
     spec = PluginSpec(kind, name, name, plugin, {}, ())
     return identify_plugin(spec, lambda path: path.read_text())

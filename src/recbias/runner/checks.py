@@ -428,7 +428,7 @@ def _check_search_metric(
     if metric.direction == "none":
         message = f"{metric.label} has no better and worse, so a search cannot optimize it"
         yield _Fault(metric.where, message, other)
-    if metric.grouping is not None and metric.grouping.gap in {"", "groups"}:
+    if metric.grouping is not None and metric.grouping.gap in {None, "groups"}:
         message = f"{metric.label} has a value for each group, but a search needs a single value"
         yield _Fault(metric.where, message, "add gap: difference, or remove by")
     for need in list_missing_outputs(metric, model):
@@ -502,7 +502,7 @@ def _check_grouping(metric: PluginSpec) -> Iterator[_Fault]:
         yield _Fault((*metric.where, "gap"), message, "choose gap: difference")
     if parse_uncertain_label(grouping.by) is None:
         return
-    needed = [] if grouping.gap in {"", *_UNCERTAIN_GAPS} else ["gap"]
+    needed = [] if grouping.gap in {None, *_UNCERTAIN_GAPS} else ["gap"]
     needed += [key for key in ("min_group", "pairs") if getattr(grouping, key)]
     for key in needed:
         name = grouping.gap if key == "gap" else key

@@ -98,13 +98,15 @@ def _require_two_for_ugf(grouping: Grouping, n: int, other: str) -> None:
 
 def _find_reference(groups: Groups | UncertainGroups, grouping: Grouping) -> int:
     """Return the code of the reference group, -1 if there is none."""
-    name = grouping.reference_group
+    name = str(grouping.reference_group)
     return _find_code(groups, name, "reference_group") if name else -1
 
 
 def _find_pairs(groups: Groups, grouping: Grouping) -> list[tuple[int, int]]:
     """Return the codes of the named pairs of groups, each once."""
-    pairs = [tuple(_find_code(groups, name, "pairs") for name in pair) for pair in grouping.pairs]
+    pairs = [
+        tuple(_find_code(groups, str(name), "pairs") for name in pair) for pair in grouping.pairs
+    ]
     if same := [pair for pair, (a, b) in zip(grouping.pairs, pairs, strict=True) if a == b]:
         message = f"{same[0][0]!r} is paired with itself"
         raise Contradiction(message, where="pairs", remedy="name two groups: [[18-24, 50+]]")
@@ -147,7 +149,7 @@ class GroupMeasurements:
         rng = np.random.default_rng(seed)
         if isinstance(groups, UncertainGroups):
             return self._measure_by_probability(measurements, groups, rng)
-        if self.grouping.gap in {"", "groups"}:
+        if self.grouping.gap in {None, "groups"}:
             reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
             named = _find_pairs(groups, self.grouping)
             return tuple(
@@ -184,7 +186,7 @@ class GroupMeasurements:
     ) -> tuple[Measurement, ...]:
         """Return the means of the groups, or their gap, of each target of a metric."""
         kind, reference = _get_gap_kind(self.grouping), _find_reference(groups, self.grouping)
-        if self.grouping.gap not in {"", "groups"}:
+        if self.grouping.gap not in {None, "groups"}:
             return tuple(
                 compute_uncertain_gap(each, groups, kind, rng=rng) for each in measurements
             )

@@ -67,7 +67,6 @@ from recbias.runner.tuning import (
     AnswerValidationQueries,
     RunRerankTrial,
     RunTrial,
-    ScoreBaseline,
     TunedWork,
     UseBestSettings,
     find_perplexity_limit,
@@ -562,16 +561,15 @@ class StagePlanner:
         if model.tune is None:
             return None
         context, asked, (seed, fold) = base.data_context, base.model, _get_training_fold(keys)
-        metric = model.tune.metric
-        ask = _tune(
-            AnswerValidationQueries(
-                *(asked.plugin, asked.name, n, seed, fold, metric, keys.dataset)
-            ),
-            asked,
+        ask = AnswerQueries(
+            *(asked.plugin, asked.name, n, seed, fold, keys.dataset),
+            split_part="validation",
+            outputs=frozenset({"lists"}),
         )
+        work = AnswerValidationQueries(_tune(ask, asked), model.tune.metric)
         title = f"recommend {asked.label}, {n} candidates of the validation users"
         read = _present(base.search, context.dataset, context.split, base.fit)
-        stage = Stage("answer", title, ask, read, keys)
+        stage = Stage("answer", title, work, read, keys)
         return self.place(stage, asked, at=asked, k=n, seed=seed, fold=fold)
 
     def _plan_search(
@@ -617,7 +615,10 @@ class StagePlanner:
         """Return the stage that scores the validation sentences before any training."""
         answer = work.answer_baseline(model.plugin)
         pretrained = replace(model, plugin=answer.model)
-        score, read = ScoreBaseline(answer, work.tune.metric), (context.dataset, context.split)
+        score, read = (
+            AnswerValidationQueries(answer, work.tune.metric),
+            (context.dataset, context.split),
+        )
         stage = Stage("baseline", f"score {model.label} without training", score, read, keys)
         identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
         return self.place(stage, pretrained, at=model, **identity)
