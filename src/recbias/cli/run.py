@@ -182,9 +182,8 @@ ELSEWHERE = "metrics.csv and the reports of the run folder have them"
 def _show_run(run: Run) -> None:
     """Print the verdict of a run, its tables, its checks, its failures and its paths."""
     from recbias.reports.conclusions import split_conclusions
-    from recbias.reports.group_tables import build_group_tables
     from recbias.reports.run import name_groups, read_run
-    from recbias.reports.tables import build_check_table, build_summary
+    from recbias.reports.tables import build_check_table, build_group_tables, build_summary
     from recbias.reports.verdict import build_verdict
 
     console, tables = Output(), name_groups(read_run(run.folder))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.reports import svg
-from recbias.reports.environments import Section, write_sections
+from recbias.reports.render import Section, write_sections
 from recbias.reports.run import to_records
 from recbias.reports.svg import (
     Plot,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from recbias.reports import svg
 from recbias.reports.charts import Axis, Line, draw_frame, draw_named_lines
-from recbias.reports.environments import Section, write_sections
+from recbias.reports.render import Section, write_sections
 from recbias.reports.svg import Interval, Plot
 from recbias.reports.wording import join
 

@@ -127,7 +127,7 @@ _GAPS = {
     "worst": "worst group by",
     "worst_quarter": "worst quarter of groups by",
 }
-_GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
+GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -172,7 +172,7 @@ def ungroup(title: str) -> str:
     if match is None:
         return title
     settings = [text.strip() for text in _split(match["settings"])]
-    kept = [text for text in settings if text.partition("=")[0] not in _GROUPING]
+    kept = [text for text in settings if text.partition("=")[0] not in GROUPING]
     described = f"({', '.join(kept)})" if kept else ""
     return f"{match['name']}{described}{match['cutoff'] or ''}"
 
