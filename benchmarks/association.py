@@ -29,7 +29,7 @@ from recbias.metrics.embeddings.association import DEAA, EAA, GEAA, RRipa
 from recbias.metrics.embeddings.classification import AttributeClassification
 from recbias.metrics.embeddings.directions import DirectionChecks
 from recbias.metrics.embeddings.sets import GroupPair, TargetPair
-from recbias.statistics.permutation import permute_membership
+from recbias.statistics.permutation import permute_sets
 
 DRAWS = 10_000
 GROUPS = GroupPair(attribute="label", a="A", b="B")
@@ -89,9 +89,8 @@ def time_tests(sizes: tuple[int, int], runs: int) -> list[str]:
     first, second = rng.normal(0.08, 1, sizes[0]), rng.normal(0, 1, sizes[1])
 
     def run_ours() -> float:
-        return permute_membership(
-            first, second, n_permutations=DRAWS, rng=np.random.default_rng(0)
-        )
+        rng, sets = np.random.default_rng(0), (first[:, None], second[:, None])
+        return permute_sets(*sets, np.subtract, n_permutations=DRAWS, rng=rng)
 
     def compute_gap(x: Any, y: Any, axis: int = -1) -> Any:
         return np.abs(x.mean(axis=axis) - y.mean(axis=axis))

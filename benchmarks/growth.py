@@ -34,8 +34,8 @@ from recbias import api
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import UserError
 from recbias.core.machine import measure_peak_memory_mb
-from recbias.runner.execute import Executor, Silent
-from recbias.runner.stage import CostMeter
+from recbias.runner.execute import CostMeter, Executor
+from recbias.runner.options import Silent
 
 N_FILMS, RATINGS_PER_USER, LEAST_RATINGS = 87_585, 159.2, 20
 SPREAD = 1.15

@@ -31,26 +31,23 @@ from recbias.core.errors import (
 from recbias.core.files import forbid_network
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
-from recbias.runner.compatibility import is_whole
-from recbias.runner.devices import has_device, warn_about_device
+from recbias.runner.checks import add_preflight, check_inputs, is_whole
 from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import (
     Executor,
     Processes,
     Rehearsal,
-    Silent,
     execute,
     look_up_results,
     to_error,
 )
-from recbias.runner.options import RunOptions, Spec, take_options
+from recbias.runner.options import RunOptions, Silent, Spec, take_options
 from recbias.runner.plan import Plan
-from recbias.runner.planner import check_experiment, make_plan, plan_stages
-from recbias.runner.preflight import add_preflight, check_inputs
+from recbias.runner.planner import check_experiment, has_device, make_plan, plan_stages
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:
-    from recbias.runner.folder import RunCost
+    from recbias.runner.manifest import RunCost
     from recbias.runner.ray import RayTasks
     from recbias.runs.tables import Run
 
@@ -170,12 +167,6 @@ def open_store(folder: Path, url: str | None) -> Store:
     return open_remote(folder, url)
 
 
-def list_warnings(run_plan: Plan) -> tuple[str, ...]:
-    """Return what is worth knowing before a run, such as a device that no model uses."""
-    unused = warn_about_device(run_plan.experiment, REGISTRIES["models"])
-    return (*run_plan.warnings, *unused)
-
-
 def preview_run(run_plan: Plan, store: Store, *, fresh: bool) -> tuple[Preview, list[str]]:
     """Return what a run would do, and the datasets that are checked only when they are loaded.
 
@@ -278,9 +269,10 @@ def run(spec: Spec, options: RunOptions) -> Run:
         run.metrics.query("metric == 'nDCG'")[["model", "value", "ci_low", "ci_high"]]
     """
     from recbias.runner import folder as run_folder  # plans do not need these
+    from recbias.runner.manifest import RunCost
     from recbias.runs.tables import Run
 
-    cost = run_folder.RunCost()
+    cost = RunCost()
     out, fresh = options.results_folder, options.fresh
     _require_choice("--on-error", options.on_error, ("stop", "continue"))
     chains = create_executor(options.executor, options.workers)
@@ -296,10 +288,10 @@ def run(spec: Spec, options: RunOptions) -> Run:
         _use_network(options),
         nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
     ):
-        plan_warnings = (*list_warnings(run_plan), *store_warnings)
+        plan_warnings = (*run_plan.warnings, *store_warnings)
         for warning in plan_warnings:
             displayed.warned(warning)
-        with chains.prepare(run_plan, results):
+        with chains.prepare(run_plan):
             execution = execute(
                 run_plan,
                 results,
@@ -357,6 +349,7 @@ def _write_files(
     from recbias.runner import results as tables
     from recbias.runner.claims import evaluate_claim
     from recbias.runner.gates import judge_checks
+    from recbias.runner.manifest import build_manifest, describe_inputs
     from recbias.runner.significance import compare_models
     from recbias.runner.tradeoffs import write_tradeoffs
 
@@ -385,14 +378,12 @@ def _write_files(
             groups=groups,
             significance=significance,
         )
-        inputs = run_folder.describe_inputs(run_plan, execution)
+        inputs = describe_inputs(run_plan, execution)
         return {**inputs, "checks": checks}
 
     with collect_warnings() as warnings:
         facts = files.fill("tables", write_tables)
-    run_manifest = run_folder.build_manifest(
-        run_plan, execution, cost, (*plan_warnings, *warnings), facts
-    )
+    run_manifest = build_manifest(run_plan, execution, cost, (*plan_warnings, *warnings), facts)
     run_manifest.failures += failures
     if run_plan.experiment.claim is not None:
         run_manifest.claim = evaluate_claim(run_plan, execution)

@@ -12,7 +12,8 @@ from typing import TextIO
 
 from recbias.core.context import StageRecord
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
-from recbias.runner.execute import Observer, Silent
+from recbias.runner.options import Observer, Silent
+from recbias.runner.plan import Stage
 from recbias.runner.remaining import (
     RemainingWork,
     is_notable,
@@ -20,7 +21,6 @@ from recbias.runner.remaining import (
     render_title,
     select_new_warnings,
 )
-from recbias.runner.stage import Stage
 
 PLAIN_EVERY = 10.0
 """Seconds between the progress lines of a stage when stderr is not a terminal."""

@@ -43,7 +43,7 @@ from recbias.statistics.intervals import (
     measure_group_error,
 )
 from recbias.statistics.paired import PairedT
-from recbias.statistics.permutation import LabelExchange, permute_labels
+from recbias.statistics.permutation import Exchange, permute_labels
 
 WORLDS = 4000
 POWER = 0.8
@@ -208,13 +208,13 @@ def test_labels(values: AnyArray) -> FloatArray:
     gap = values[:, : n // 2].mean(axis=1) - values[:, n // 2 :].mean(axis=1)
     p = permute_labels(
         values[..., None],
-        gap[:, None, None],
-        LabelExchange(np.array([n]), np.array([n // 2])),
+        gap[:, None],
+        Exchange.of_two(np.array([n]), np.array([n // 2])),
         np.subtract,
         n_permutations=999,
         rng=np.random.default_rng(1),
     )
-    return p[:, 0, 0]
+    return p[:, 0]
 
 
 def test_crossed(values: AnyArray) -> FloatArray:

@@ -180,7 +180,6 @@ def test_source_has_no_assert_print_or_broad_exception() -> None:
         # plug-ins, and the readers of models (tokenizers), raise plain exceptions; a thread hands
         # what it raises to its caller
         boundary = module in {
-            "recbias.runner.boundary",
             "recbias.language.local_models",
             "recbias.language.client",
         }

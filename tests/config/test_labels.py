@@ -95,6 +95,12 @@ def test_metrics_state_how_their_groups_differ(
     assert load_labels("metrics", *entries) == labels
 
 
+def test_a_reference_group_without_a_gap_is_that_of_the_groups_alone() -> None:
+    entry = {"name": "nDCG", "by": "gender", "reference_group": "F"}
+    labels = load_labels("metrics", entry)  # checks that the resolved spec can be run again
+    assert labels[:2] == ["nDCG(by=gender)", "nDCG(by=gender, gap=difference)"]
+
+
 def test_the_name_of_a_metric_by_group_can_be_written_in_a_spec() -> None:
     names = ["nDCG(by=gender)", "nDCG(by=gender, gap=ratio)", "nDCG(by=gender, gap=atkinson)"]
     assert load_labels("metrics", {"name": names[0], "gap": "groups"}, *names[1:]) == names

@@ -26,7 +26,7 @@ class Unreadable:
 
 
 def test_unresolvable_type_is_a_broken_contract() -> None:
-    with pytest.raises(BrokenContract, match="the types of Unreadable cannot be read"):
+    with pytest.raises(BrokenContract, match="Unreadable has types that cannot be read"):
         read_settings(Unreadable)
 
 
@@ -38,7 +38,6 @@ def test_unresolvable_type_is_a_broken_contract() -> None:
         (frozenset[str], ["a"], frozenset({"a"})),
         (Path, "a/b", Path("a/b")),
         (int | None, None, None),
-        (float, float("inf"), float("inf")),
     ],
 )
 def test_value_from_yaml_is_converted_to_the_type(hint: Any, raw: object, value: object) -> None:

@@ -100,7 +100,7 @@ def test_mapping_from_python_has_the_types_of_yaml() -> None:
     assert document.data == {"a": [1, 2.5], "b": "x/y", "3": [0, 1], "c": {"d": None}}
 
 
-@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), b"x"])
+@pytest.mark.parametrize("value", [object(), float("nan"), b"x"])
 def test_value_without_a_yaml_form_is_rejected(value: object) -> None:
     with pytest.raises(WrongType) as caught:
         read_mapping({"models": [{"n": value}]})

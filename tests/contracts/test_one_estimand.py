@@ -122,7 +122,7 @@ def group(
     grouping: Any = spec.grouping
     gap, groups = (
         GroupMeasurements(spec.name, way, spec.plugin.direction)
-        for way in (grouping, replace(grouping, gap=""))
+        for way in (grouping, replace(grouping, gap=None))
     )
     for key, values in measured.items():
         for value in gap(queries, values):
@@ -141,7 +141,7 @@ def make_spec(name: str, metric: Any, grouping: Grouping | None = None) -> Plugi
 
 def make_row(key: tuple[Any, str], spec: PluginSpec, value: Measurement) -> ModelMeasurement:
     """Return a value whose interval is within its range, as a run has it."""
-    text = DEFINITIONS[spec.grouping.gap].values if spec.grouping and get_gap(spec) else ""
+    text = DEFINITIONS[gap].values if (gap := get_gap(spec)) else ""
     if not text and isinstance(spec.plugin, HasBounds):
         bounds = spec.plugin.find_bounds(value)
     else:
@@ -151,7 +151,7 @@ def make_row(key: tuple[Any, str], spec: PluginSpec, value: Measurement) -> Mode
 
 
 def get_gap(spec: PluginSpec) -> str:
-    gap = spec.grouping.gap if spec.grouping else ""
+    gap = (spec.grouping and spec.grouping.gap) or ""
     return "" if gap == "groups" else gap
 
 

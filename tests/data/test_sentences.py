@@ -434,7 +434,7 @@ def test_no_sentences_are_refused() -> None:
     with pytest.raises(WrongType):
         SentenceQueries(where="category =")
     with pytest.raises(WrongType):
-        SentenceQueries(dialogues=Path("dialogues.xlsx"))
+        SentenceQueries(dialogues=Path("dialogues.docx"))
 
 
 def test_training_data_never_hold_the_test_part() -> None:

@@ -120,13 +120,6 @@ def test_line_ends_blanks_and_numbers_of_other_sizes(
     assert len(read_table(write(tmp_path, content), RATINGS)) == n_rows
 
 
-def test_a_last_line_without_line_end_is_a_warning(tmp_path: Path) -> None:
-    path = write(tmp_path, "1::2::3::4\n1::3::3::40")
-    with collect_warnings() as notes:
-        assert len(read_table(path, RATINGS)) == 2
-    assert notes == ["table.csv: the last line has no line end; the file may be truncated"]
-
-
 def test_latin_1_is_read_where_the_layout_says_so(tmp_path: Path) -> None:
     path = tmp_path / "u.item"
     path.write_bytes(b'1|Am\xe9lie\n2|5" nail\n')

@@ -15,7 +15,7 @@ from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingFile, UserError, WrongType
 from recbias.formats.delimited import Layout, read_table
 from recbias.formats.interactions import read_interactions, read_qrels
-from recbias.formats.json_files import Fields, read_json_lines
+from recbias.formats.json_files import read_json_lines
 from recbias.formats.lists import order_rows, read_rows
 from recbias.formats.ratings import read_ratings
 from recbias.formats.tables import TableColumns, read_file, read_text_table
@@ -30,7 +30,7 @@ PLAIN = Layout(
     delimiter="::",
     header=False,
 )
-FIELDS = Fields(types={"id": pa.string(), "stars": pa.float64()}, needed=("id",))
+FIELDS = pa.schema({"id": pa.string(), "stars": pa.float64()})
 
 
 def own(path: Path) -> Any:
@@ -58,7 +58,7 @@ def qrels(path: Path) -> Any:
 
 
 def records(path: Path) -> Any:
-    return read_json_lines(path, FIELDS)
+    return read_json_lines(path, FIELDS, needed=["id"])
 
 
 def vectors(path: Path) -> Any:
@@ -175,7 +175,7 @@ def test_damaged_and_oversized_gzip_files(tmp_path: Path, read: Any) -> None:
         (rated, "a.inter", "user_id\tmovie\n1\t2\n", "no column 'item_id'", 1),
         (rated, "a.csv", "u,1,5\nu,2,5\n", "does not name the columns: 'u,1,5'", 1),
         (rated, "a.csv", "1,1,5\n1,2,5\n", "does not name the columns: '1,1,5'", 1),
-        (rated, "a.jsonl", '{"user_id": "u", "item_id": "i"}\n', "is JSON, not a table", 1),
+        (rated, "a.jsonl", '{"user_id": "u"}\n', "no column 'item_id'", 0),
         (rated, "a.tsv", "1\t2\t5\n1\t3\tgood\n", "rating is not a finite number", 2),
         (rated, "a.tsv", "1\t2\n1\t3\n", "does not name the columns", 1),
         (own, "a.xlsx", "query_id,b\n", "is no Excel file", 0),

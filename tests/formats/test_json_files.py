@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,17 @@ from hypothesis import strategies as st
 from recbias.core.errors import MalformedLine
 from recbias.formats import delimited
 from recbias.formats.json_files import (
-    Fields,
     parse_json,
     read_json_lines,
 )
 
-FIELDS = Fields(
-    types={
+FIELDS = pa.schema(
+    {
         "id": pa.string(),
         "stars": pa.float64(),
         "more": pa.struct([("price", pa.string())]),
         "shelves": pa.list_(pa.struct([("name", pa.string())])),
-    },
-    needed=("id",),
+    }
 )
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 record = st.fixed_dictionaries(
@@ -83,21 +80,6 @@ def test_rows_of_each_block_can_be_filtered(
     assert rows.cells["id"].to_pylist() == [str(i) for i in range(4, 50, 5)]
 
 
-def test_times_are_converted_and_validated(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    fields = Fields(
-        types={"day": pa.string()},
-        times={"day": lambda days: pc.strptime(days, "%Y", "s", error_is_null=True).cast("int64")},
-    )
-    path.write_text('{"day": "1971"}\n{"day": ""}\n{}\n')
-    days = read_json_lines(path, fields).cells["day"]
-    assert days.to_pylist() == [365 * 86_400, None, None]
-    path.write_text('{"day": "1971"}\n{"day": "soon"}\n')
-    with pytest.raises(MalformedLine, match="day is not a time") as caught:
-        read_json_lines(path, fields)
-    assert caught.value.where == f"{path}:2"
-
-
 def test_repeated_keys_and_surrogate_pairs_are_kept() -> None:
     assert parse_json('{"a": "\\ud83d\\ude00", "a": [1]}', Path("a.json"), pairs=tuple) == (
         ("a", "😀"),
@@ -108,11 +90,10 @@ def test_repeated_keys_and_surrogate_pairs_are_kept() -> None:
 def test_dictionaries_of_python_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("{u'id': u'a', 'stars': 3, 'x': True}\n{'id': 'b\\'s'}\n", encoding="utf-8")
-    fields = replace(FIELDS, is_python=True)
-    rows = read_json_lines(path, fields).cells
+    rows = read_json_lines(path, FIELDS, is_python=True).cells
     assert rows["id"].to_pylist() == ["a", "b's"]
     assert rows["stars"].to_pylist() == [3.0, None]
     path.write_text("{'id': 'a'}\n{'id': open('x')}\n", encoding="utf-8")
     with pytest.raises(MalformedLine, match="is not JSON") as caught:
-        read_json_lines(path, fields)
+        read_json_lines(path, FIELDS, is_python=True)
     assert caught.value.where == f"{path}:2"

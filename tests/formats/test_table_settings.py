@@ -11,7 +11,8 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn
-from recbias.formats.tables import Clean, TableColumns, TableSettings, list_file_columns, read_file
+from recbias.formats.table_settings import Clean, TableSettings
+from recbias.formats.tables import TableColumns, list_file_columns, read_file
 
 
 def read(path: Path, text: str, **settings: Any) -> tuple[dict[str, AnyArray], list[str]]:

@@ -12,17 +12,11 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.runner.estimate import Preview, preview
-from recbias.runner.execute import Executor, Silent
+from recbias.runner.estimate import Preview, RequestTotals, count_requests, preview
+from recbias.runner.execute import NO_COST, CostMeter, Executor, make_record
+from recbias.runner.options import Silent
+from recbias.runner.plan import Keys, Stage
 from recbias.runner.remaining import RemainingWork
-from recbias.runner.request_totals import RequestTotals, count_requests
-from recbias.runner.stage import (
-    NO_COST,
-    CostMeter,
-    Keys,
-    Stage,
-    make_record,
-)
 from support.chat.chat_server import serve_chat
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
@@ -38,7 +32,7 @@ class Clock:
 
 def make_stage(title: str, kind: str, model: str = "", fold: int = 1) -> Stage:
     keys, subject = Keys("demo", 42, fold, model), "HR" if kind == "measure" else model
-    return Stage(kind, title, f"{title} {fold}", str, (), keys, subject=subject)
+    return Stage(kind, title, str, (), keys, f"{title} {fold}", subject=subject)
 
 
 def make_model(model: str, fold: int = 1) -> list[Stage]:

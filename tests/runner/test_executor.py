@@ -24,15 +24,15 @@ from recbias.runner.execute import (
     Executor,
     Job,
     Jobs,
-    Silent,
     digest_code,
     execute,
+    make_record,
     run_job,
     run_model,
     to_error,
 )
-from recbias.runner.plan import Plan
-from recbias.runner.stage import Keys, Stage, make_record
+from recbias.runner.options import Silent
+from recbias.runner.plan import Keys, Plan, Stage
 from recbias.runner.store import Store, list_checkpoints
 from support.specs import make_small_spec
 from support.worlds.texts.sentence_worlds import make_world
@@ -54,7 +54,7 @@ class RecordingObserver(Silent):
 
 
 def make_stage(name: str, work: Callable[..., Any], *inputs: Stage) -> Stage:
-    return Stage("fit", name, compute_digest(name), work, inputs, Keys("d", 1, 1, "m"))
+    return Stage("fit", name, work, inputs, Keys("d", 1, 1, "m"), compute_digest(name))
 
 
 def make_one() -> dict[str, Any]:

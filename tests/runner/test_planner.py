@@ -11,7 +11,6 @@ from recbias.config.experiment import identify_plugin
 from recbias.config.settings import (
     get_item_type,
     is_input_file,
-    is_list,
     list_members,
     read_settings,
 )
@@ -21,8 +20,7 @@ from recbias.models.baselines import MostPop
 from recbias.models.knn import ItemKNN
 from recbias.registry import REGISTRIES
 from recbias.runner.address import assign_address
-from recbias.runner.plan import Plan
-from recbias.runner.stage import Keys, Stage
+from recbias.runner.plan import Keys, Plan, Stage
 from support.specs import make_small_spec
 
 
@@ -106,7 +104,7 @@ def identify(kind: str, name: str, setting: str, path: Path) -> object:
     settings = read_settings(cls)
     for each in settings.values():
         object.__setattr__(plugin, each.field.name, each.default)
-    value = (path,) if is_list(settings[setting].hint) else path
+    value = (path,) if get_item_type(settings[setting].hint) else path
     object.__setattr__(plugin, settings[setting].field.name, value)
     spec = PluginSpec(kind, name, name, plugin, {}, ())
     return identify_plugin(spec, lambda path: path.read_text())
@@ -194,13 +192,13 @@ def test_contradictions_in_the_spec_are_refused(
 
 
 def make_stage(digest: str) -> Stage:
-    return Stage("dataset", "load", digest, lambda: None, (), Keys())
+    return Stage("dataset", "load", lambda: None, (), Keys(), digest)
 
 
 def compute_address(
     *, kind: str, work: Any, inputs: tuple[Stage, ...] = (), **options: Any
 ) -> str:
-    return assign_address(Stage(kind, "a stage", "", work, inputs, Keys()), **options).digest
+    return assign_address(Stage(kind, "a stage", work, inputs, Keys()), **options).digest
 
 
 @pytest.mark.parametrize(

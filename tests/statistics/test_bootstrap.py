@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 from scipy.stats import t
 
 from recbias.core.dataset import FloatArray
-from recbias.kernels.sparse import gini_without_rows
 from recbias.statistics import bootstrap
 from recbias.statistics.bootstrap import (
     LARGE,
@@ -30,14 +29,12 @@ from recbias.statistics.bootstrap import (
     prepare_sums,
     resample_linear_part,
     resample_means,
-    resample_squares,
     resample_sums,
     sample_cluster_weights,
-    sample_jackknife,
     sample_slot_weights,
     widen_samples,
 )
-from recbias.statistics.inequality import gini
+from recbias.statistics.inequality import gini, gini_without_rows
 from recbias.statistics.intervals import bootstrap_standard_error
 
 
@@ -163,18 +160,6 @@ def test_sums_of_joined_rows_are_exact_in_single_precision(rng: np.random.Genera
     assert prepare_sums(counts * 0.5)(weights).dtype == np.float64
 
 
-@pytest.mark.parametrize("large", [10, 100])
-def test_squares_of_samples_are_those_of_their_sums(
-    large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bootstrap, "LARGE", large)
-    monkeypatch.setattr(bootstrap, "N_SETS", 6)
-    rows = csr_array(rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.5))
-    sums = np.concatenate([*resample_sums(rows, 50, 3)])
-    squares = resample_squares(rows, 50, 3)
-    np.testing.assert_allclose(squares, (sums**2).sum(axis=1), rtol=1e-12)
-
-
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(6, 40), n_sets=st.integers(1, 5))
 def test_each_row_is_in_one_set_and_sets_have_the_same_size(
     seed: int, n: int, n_sets: int
@@ -279,29 +264,6 @@ def test_samples_are_widened_to_the_wider_ones() -> None:
     assert widen_samples(1.0, wide, linear) is wide
     assert widen_samples(1.0, np.ones(3), wide) is wide
     assert widen_samples(1.0, np.ones(3), np.ones(3)).tolist() == [1, 1, 1]
-
-
-def test_of_a_mean_they_are_its_bootstrap_samples(rng: np.random.Generator) -> None:
-    values = rng.standard_normal(7)
-    without = (values.sum() - values) / 6
-    samples = sample_jackknife(values.mean(), without, 50, np.random.default_rng(3))
-    assert samples == pytest.approx(resample_means(values, 50, np.random.default_rng(3)))
-
-
-def test_their_spread_is_that_of_the_jackknife() -> None:
-    # without 1.0, 2.0, 4.5: mean 2.5, squares 2.25 + 0.25 + 4 = 6.5; se = sqrt(2/3 x 6.5) = 2.0817
-    samples = sample_jackknife(9.0, np.array([1.0, 2.0, 4.5]), 40_000, np.random.default_rng(0))
-    assert samples.std() == pytest.approx(2.0817, rel=0.01)
-    assert samples.mean() == pytest.approx(9.0, abs=0.03)
-
-
-@pytest.mark.parametrize("without", [[], [1.0], [np.nan, 1.0, 2.0]])
-def test_without_what_it_needs_they_are_nan(
-    without: list[float], rng: np.random.Generator
-) -> None:
-    samples = sample_jackknife(1.0, np.array(without), 3, rng)
-    assert samples.shape == (3,)
-    assert np.isnan(samples).all()
 
 
 def test_one_less_than_the_clusters_of_each_stratum_is_drawn(rng: np.random.Generator) -> None:

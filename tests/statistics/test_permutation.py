@@ -12,24 +12,18 @@ from scipy.stats import permutation_test
 
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.statistics.permutation import (
-    GroupExchange,
-    GroupSpread,
-    LabelExchange,
-    SlotComparison,
-    SlotExchange,
+    Exchange,
     permute_groups,
     permute_labels,
-    permute_membership,
+    permute_sets,
     permute_slots,
-    permute_sums,
-    sample_sets,
 )
 
 
 def permute_gap(a: list[float], b: list[float], *, draws: int = 10_000, seed: int = 0) -> float:
     values = np.array([*a, *b], dtype=np.float64)[None, :, None]
-    observed = np.array([[[np.mean(a) - np.mean(b)]]])
-    exchange = LabelExchange(np.array([len(a) + len(b)]), np.array([len(a)]))
+    observed = np.array([[np.mean(a) - np.mean(b)]])
+    exchange = Exchange.of_two(np.array([len(a) + len(b)]), np.array([len(a)]))
     rng = np.random.default_rng(seed)
     return float(
         permute_labels(
@@ -61,10 +55,10 @@ def test_exact_p_is_that_of_scipy(seed: int) -> None:
 def test_strata_are_exchanged_within_themselves() -> None:
     # pairs (3, 1) and (5, 4): signings of the mean gap: (2 + 1)/2, (-2 + 1)/2, (2 - 1)/2, ...
     values = np.array([[[3.0], [1.0], [5.0], [4.0]]])
-    exchange = LabelExchange(np.array([2, 2]), np.array([1, 1]))
+    exchange = Exchange.of_two(np.array([2, 2]), np.array([1, 1]))
     assert exchange.n_labellings == 4
     rng = np.random.default_rng(0)
-    observed = np.array([[[4.0 - 2.5]]])
+    observed = np.array([[4.0 - 2.5]])
     assert permute_labels(values, observed, exchange, np.subtract, rng=rng).item() == 0.5
 
 
@@ -72,7 +66,7 @@ def test_strata_are_exchanged_within_themselves() -> None:
     ("sizes", "firsts"), [([4], [2]), ([3, 2], [1, 1]), ([3, 1, 2], [2, 1, 0])]
 )
 def test_every_labelling_comes_once(sizes: list[int], firsts: list[int]) -> None:
-    exchange = LabelExchange(np.array(sizes), np.array(firsts))
+    exchange = Exchange.of_two(np.array(sizes), np.array(firsts))
     labellings = np.concatenate(list(exchange.enumerate_labellings(2)))
     assert len(labellings) == exchange.n_labellings == len(np.unique(labellings, axis=0))
     ends = np.cumsum(sizes)
@@ -82,7 +76,7 @@ def test_every_labelling_comes_once(sizes: list[int], firsts: list[int]) -> None
 
 @pytest.mark.parametrize("first", [1, 2])
 def test_drawn_labellings_are_uniform(first: int, rng: np.random.Generator) -> None:
-    exchange = LabelExchange(np.array([4]), np.array([first]))
+    exchange = Exchange.of_two(np.array([4]), np.array([first]))
     labellings = np.concatenate(list(exchange.sample_labellings(24_000, 7_000, rng)))
     assert labellings.shape == (24_000, 4)
     ways = [set(units) for units in combinations(range(4), first)]
@@ -95,7 +89,7 @@ def test_drawn_labellings_are_uniform(first: int, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("first", [2, 250, 400, 598])
 def test_many_units_are_dealt_exactly_and_evenly(first: int, rng: np.random.Generator) -> None:
-    exchange = LabelExchange(np.array([600]), np.array([first]))
+    exchange = Exchange.of_two(np.array([600]), np.array([first]))
     labellings = np.concatenate(list(exchange.sample_labellings(4_000, 1_500, rng)))
     assert (labellings.sum(axis=1) == first).all()
     share = first / 600
@@ -113,13 +107,13 @@ def test_an_undefined_statistic_is_undefined_and_an_undefined_relabelling_a_hit(
             return np.asarray((a - b) / (a * b))
 
     values = np.array([[[1.0, 0.0], [2.0, 0.0], [4.0, 0.0]]])
-    exchange = LabelExchange(np.array([3]), np.array([1]))
-    observed = compute_ratio(values[:, 2], values[:, :2].mean(axis=1))[:, None]
+    exchange = Exchange.of_two(np.array([3]), np.array([1]))
+    observed = compute_ratio(values[:, 2], values[:, :2].mean(axis=1))
     rng = np.random.default_rng(0)
     p = permute_labels(values, observed, exchange, compute_ratio, rng=rng)
-    assert np.isnan(p[0, 0, 1])
+    assert np.isnan(p[0, 1])
     # (4 - 1.5)/6 = 0.417; (1 - 3)/3 = -0.667; (2 - 2.5)/5 = -0.1: 2 of 3
-    assert p[0, 0, 0] == pytest.approx(2 / 3)
+    assert p[0, 0] == pytest.approx(2 / 3)
 
 
 def test_a_test_of_nothing_rejects_at_its_level(rng: np.random.Generator) -> None:
@@ -131,7 +125,7 @@ def test_a_test_of_nothing_rejects_at_its_level(rng: np.random.Generator) -> Non
     assert 6 <= sum(p <= 0.05 for p in p_values) <= 36
 
 
-SAME = SlotComparison(np.array([[True, False]]), np.array([[False, True]]), np.subtract)
+SAME = np.array([[True, False]]), np.array([[False, True]])
 
 
 def mark_unlike(a: list[int], b: list[int]) -> AnyArray:
@@ -140,16 +134,15 @@ def mark_unlike(a: list[int], b: list[int]) -> AnyArray:
 
 
 def test_words_are_of_one_class_where_they_have_the_same_labels() -> None:
-    exchange = SlotExchange.from_labels(mark_unlike([0, 1, 0, 1], [1, 1, 0]))
-    assert [classes.tolist() for classes in exchange.classes] == [[1, 0, 1, 0], [1, 1, 0]]
+    exchange = Exchange.of_slots(mark_unlike([0, 1, 0, 1], [1, 1, 0]))
+    assert [classes.tolist() for classes in exchange.strata] == [[1, 0, 1, 0], [1, 1, 0]]
     assert exchange.n_labellings == 6 * 3
-    assert exchange.table.shape == (2, 2)
 
 
 @pytest.mark.parametrize("b", [[0, 1], [0, 0, 1], [0, 0, 1, 1]])
 def test_every_way_is_that_of_permuted_words(b: list[int]) -> None:
     labels = mark_unlike([0, 0, 1], b)
-    exchange = SlotExchange.from_labels(labels)
+    exchange = Exchange.of_slots(labels)
     labellings = np.concatenate(list(exchange.enumerate_labellings(5)))
     assert len(labellings) == exchange.n_labellings
     rows = permutations(range(3))
@@ -166,7 +159,7 @@ def test_p_by_hand() -> None:
     # of 2 * 2 ways two leave the labels as they are and two turn them: all as far from 0
     values = np.array([[4.0], [0.0], [1.0], [3.0]])
     statistic, p = permute_slots(
-        values, mark_unlike([0, 1], [0, 1]), SAME, rng=np.random.default_rng(0)
+        values, mark_unlike([0, 1], [0, 1]), SAME, np.subtract, rng=np.random.default_rng(0)
     )
     assert (statistic.tolist(), p.tolist()) == ([[3.0]], [[1.0]])
 
@@ -174,11 +167,11 @@ def test_p_by_hand() -> None:
 def test_what_words_do_alone_is_no_difference(rng: np.random.Generator) -> None:
     labels = mark_unlike([0] * 4 + [1] * 4, [0] * 3 + [1] * 3)
     alone = rng.normal(0, 5, (8, 1)) + rng.normal(0, 5, 6)
-    statistic, p = permute_slots(alone.reshape(-1, 1), labels, SAME, rng=rng)
+    statistic, p = permute_slots(alone.reshape(-1, 1), labels, SAME, np.subtract, rng=rng)
     assert statistic.item() == pytest.approx(0)
     planted = alone - 0.1 * labels + rng.normal(0, 0.01, (8, 6))
     statistic, p = permute_slots(
-        planted.reshape(-1, 1), labels, SAME, n_permutations=2000, rng=rng
+        planted.reshape(-1, 1), labels, SAME, np.subtract, n_permutations=2000, rng=rng
     )
     assert statistic.item() == pytest.approx(0.1, abs=0.01)
     # 70 * 20 = 1,400 ways: the observed one, and those with all genders of a slot, or both, turned
@@ -188,10 +181,11 @@ def test_what_words_do_alone_is_no_difference(rng: np.random.Generator) -> None:
 def test_nothing_to_exchange_and_undefined_figures_have_no_p() -> None:
     rng = np.random.default_rng(0)
     values = np.ones((4, 1))
-    _, p = permute_slots(values, np.zeros((2, 2), dtype=int), SAME, rng=rng)
+    _, p = permute_slots(values, np.zeros((2, 2), dtype=int), SAME, np.subtract, rng=rng)
     assert np.isnan(p).all()
-    shares = SlotComparison(SAME.first, SAME.second, lambda a, b: (a - b) / (a - a))
-    _, p = permute_slots(values, mark_unlike([0, 1], [0, 1]), shares, rng=rng)
+    _, p = permute_slots(
+        values, mark_unlike([0, 1], [0, 1]), SAME, lambda a, b: (a - b) / (a - a), rng=rng
+    )
     assert np.isnan(p).all()
 
 
@@ -200,7 +194,9 @@ def test_a_test_of_nothing_rejects_at_its_level_slot(rng: np.random.Generator) -
     p_values = []
     for _ in range(300):
         values = rng.normal(size=(16, 1)) + rng.normal(size=6) + 0.3 * rng.normal(size=(16, 6))
-        _, p = permute_slots(values.reshape(-1, 1), labels, SAME, n_permutations=199, rng=rng)
+        _, p = permute_slots(
+            values.reshape(-1, 1), labels, SAME, np.subtract, n_permutations=199, rng=rng
+        )
         p_values.append(p.item())
     # 5% of 300 is 15, standard error 3.8
     assert 4 <= sum(p <= 0.05 for p in p_values) <= 28
@@ -211,7 +207,7 @@ def permute(
     groups: list[int],
     strata: list[int] | None = None,
     **settings: int,
-) -> GroupSpread:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     values = np.column_stack([scores, np.ones(len(groups))])
     codes = np.zeros(len(groups), dtype=int) if strata is None else np.array(strata)
     return permute_groups(
@@ -226,7 +222,7 @@ def permute(
 
 def test_every_labelling_within_strata_occurs_once() -> None:
     strata = (np.array([0, 1, 2]), np.array([0, 0, 1]))
-    exchange = GroupExchange(strata)
+    exchange = Exchange(strata)
     labellings = np.concatenate(list(exchange.enumerate_labellings(4)))
     expected = {
         first + second for first in permutations((0, 1, 2)) for second in permutations((0, 0, 1))
@@ -236,7 +232,7 @@ def test_every_labelling_within_strata_occurs_once() -> None:
 
 
 def test_sampled_labellings_keep_the_labels_of_each_stratum() -> None:
-    exchange = GroupExchange((np.array([0, 1, 2]), np.array([3, 3, 4])))
+    exchange = Exchange((np.array([0, 1, 2]), np.array([3, 3, 4])))
     blocks = list(exchange.sample_labellings(7, 3, np.random.default_rng(0)))
     assert [len(block) for block in blocks] == [3, 3, 1]
     for row in np.concatenate(blocks):
@@ -246,25 +242,24 @@ def test_sampled_labellings_keep_the_labels_of_each_stratum() -> None:
 
 def test_spread_and_p_by_hand() -> None:
     # means 1, 2, 6: range 5; std √((4 + 1 + 9) / 3); of 3! labellings in a stratum each has them
-    spread = permute([1.0, 2.0, 6.0], [0, 1, 2])
-    assert (spread.range.value, spread.range.p) == (5.0, 1.0)
-    assert spread.std.value == pytest.approx(np.sqrt(14 / 3))
+    _, spread, p = permute([1.0, 2.0, 6.0], [0, 1, 2])
+    assert (spread[0], p[0]) == (5.0, 1.0)
+    assert spread[1] == pytest.approx(np.sqrt(14 / 3))
     # two strata of the same order: 36 labellings; with the same order in both, 6, the range is 5
-    double = permute([1.0, 2.0, 6.0, 1.0, 2.0, 6.0], [0, 1, 2] * 2, [0, 0, 0, 1, 1, 1])
-    assert double.range.p == pytest.approx(6 / 36)
+    _, _, p = permute([1.0, 2.0, 6.0, 1.0, 2.0, 6.0], [0, 1, 2] * 2, [0, 0, 0, 1, 1, 1])
+    assert p[0] == pytest.approx(6 / 36)
 
 
 def test_range_of_two_groups_has_the_p_of_the_test_of_two_labels() -> None:
     rng = np.random.default_rng(1)
     scores, groups = rng.normal(size=9), [0, 0, 0, 0, 1, 1, 1, 1, 1]
     gap = scores[:4].mean() - scores[4:].mean()
-    exchange = LabelExchange(np.array([9]), np.array([4]))
-    values, observed = scores[None, :, None], np.array([[[gap]]])
+    exchange = Exchange.of_two(np.array([9]), np.array([4]))
+    values, observed = scores[None, :, None], np.array([[gap]])
     p = permute_labels(values, observed, exchange, np.subtract, rng=rng).item()
-    spread = permute(scores, groups)
-    assert spread.range.value == pytest.approx(abs(gap))
-    assert spread.range.p == pytest.approx(p)
-    assert spread.std.p == pytest.approx(p)
+    _, spread, p_values = permute(scores, groups)
+    assert spread[0] == pytest.approx(abs(gap))
+    assert p_values == pytest.approx([p, p])
 
 
 def test_differences_between_strata_do_not_count() -> None:
@@ -272,15 +267,16 @@ def test_differences_between_strata_do_not_count() -> None:
     level = np.repeat(np.arange(10.0), 3)
     effect = np.tile([0.0, 0.0, 0.05], 10)
     groups, strata = [0, 1, 2] * 10, np.repeat(np.arange(10), 3).tolist()
-    assert permute(level + noise + effect, groups, strata, n_permutations=999).range.p == 0.001
-    assert permute(level + noise + effect, groups, n_permutations=999).range.p > 0.5
+    values = level + noise + effect
+    assert permute(values, groups, strata, n_permutations=999)[2][0] == 0.001
+    assert permute(values, groups, n_permutations=999)[2][0] > 0.5
 
 
 def test_means_are_weighted_by_the_observations_of_a_unit() -> None:
     values = np.array([[3.0, 3.0], [0.0, 1.0], [1.0, 1.0]])  # means (3 + 0) / 4 and 1
     rng = np.random.default_rng(0)
-    spread = permute_groups(values, np.array([0, 0, 1]), np.zeros(3), n_groups=2, rng=rng)
-    assert spread.means.tolist() == [0.75, 1.0]
+    means, *_ = permute_groups(values, np.array([0, 0, 1]), np.zeros(3), n_groups=2, rng=rng)
+    assert means.tolist() == [0.75, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -289,14 +285,15 @@ def test_means_are_weighted_by_the_observations_of_a_unit() -> None:
 def test_p_is_undefined_without_a_group_or_without_labels_to_exchange(
     groups: list[int], strata: list[int], n_groups: int
 ) -> None:
-    spread = permute([1.0, 2.0, 3.0][: len(groups)], groups, strata, n_groups=n_groups)
-    assert np.isnan(spread.range.p)
-    assert np.isnan(spread.range.value) == (n_groups == 3)
+    _, spread, p = permute([1.0, 2.0, 3.0][: len(groups)], groups, strata, n_groups=n_groups)
+    assert np.isnan(p[0])
+    assert np.isnan(spread[0]) == (n_groups == 3)
 
 
 def find_p(first: list[float], second: list[float], draws: int = 10_000, seed: int = 0) -> float:
     rng = np.random.default_rng(seed)
-    return permute_membership(np.array(first), np.array(second), n_permutations=draws, rng=rng)
+    a, b = (np.array(values, dtype=np.float64)[:, None] for values in (first, second))
+    return permute_sets(a, b, np.subtract, n_permutations=draws, rng=rng)
 
 
 def test_every_relabelling_is_counted_by_hand() -> None:
@@ -320,12 +317,17 @@ def test_a_statistic_of_vectors_by_hand() -> None:
     # (-1.75, -1.5); sums of two: ±(2.5, 1), ±(0.5, 1), ±(1.5, 3), their lengths 7.25, 1.25, 11.25
     first, second = np.array([[1.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 2.0], [-1.0, 0.0]])
 
-    def lengths(sums: Any) -> Any:
-        return (sums**2).sum(axis=1)
+    def lengths(a: Any, b: Any) -> Any:
+        return ((a - b) ** 2).sum(axis=-1, keepdims=True)
 
     for left, right in ((first, second), (second, first)):
         rng = np.random.default_rng(0)
-        assert permute_sums(left, right, lengths, n_permutations=6, rng=rng) == 4 / 6
+        assert permute_sets(left, right, lengths, n_permutations=6, rng=rng) == 4 / 6
+
+
+def test_equal_values_differ_in_no_division() -> None:
+    assert find_p([0.1] * 3, [0.1] * 4) == 1.0
+    assert find_p([0.1] * 30, [0.1] * 40, draws=99) == 1.0
 
 
 def test_an_empty_set_has_no_test() -> None:
@@ -345,25 +347,14 @@ def test_it_is_that_of_scipy() -> None:
     theirs: Any = permutation_test(
         (first, second), gap, vectorized=True, alternative="greater", n_resamples=9999
     )
-    ours = permute_membership(first, second, n_permutations=10_000, rng=rng)
+    ours = find_p(first.tolist(), second.tolist())
     assert ours == pytest.approx(theirs.pvalue, abs=1e-12)
-    sampled = permute_membership(first, second, n_permutations=3000, rng=rng)
+    sampled = find_p(first.tolist(), second.tolist(), draws=3000)
     assert sampled == pytest.approx(ours, abs=0.03)
 
 
-@pytest.mark.parametrize(("n", "size"), [(5, 2), (6, 3), (6, 1)])
-def test_every_set_is_as_likely(n: int, size: int, rng: np.random.Generator) -> None:
-    from scipy.stats import chisquare
-
-    subsets = sample_sets(20_000, n, size, rng)
-    assert (subsets.sum(axis=1) == size).all()
-    _, counts = np.unique(subsets @ (1 << np.arange(n)), return_counts=True)
-    assert counts.size == math.comb(n, size)
-    assert chisquare(counts).pvalue > 0.001
-
-
 def test_with_nothing_there_5_in_100_are_significant() -> None:
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(8)
     worlds = rng.normal(size=(400, 2, 15)).tolist()
     p_values = [find_p(a, b, draws=199, seed=seed) for seed, (a, b) in enumerate(worlds)]
     # 20 of 400 are expected, with a standard deviation of 4.4

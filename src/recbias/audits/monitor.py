@@ -69,7 +69,7 @@ class Monitor:
 
     def report(self, folder: Path | str) -> Path:
         """Write ``report.html`` and ``report.md`` into a folder; return the page."""
-        from recbias.reports.probe import render_monitor
+        from recbias.reports.pages import render_monitor
 
         render_monitor(to_local_path(folder), self.sentences, self.looks)
         return to_local_path(folder) / "report.html"

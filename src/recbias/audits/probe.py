@@ -28,7 +28,7 @@ from recbias.language.client import ask_until
 from recbias.language.endpoints import ChatReply, ChatRequest
 from recbias.language.limits import SharedLimits
 from recbias.language.reply_store import ReplyStore
-from recbias.reports.probe import describe_probe, render_probe
+from recbias.reports.pages import describe_probe, render_probe
 from recbias.reports.render import replace_undefined
 from recbias.reports.run import to_records
 from recbias.runner.address import describe_environment

@@ -25,7 +25,7 @@ from recbias.core.dataset import (
 from recbias.core.errors import MissingEvidence, NothingLeft, WrongType
 from recbias.core.grouping import split_crossing
 from recbias.core.queries import Queries
-from recbias.reports import explanation
+from recbias.reports import pages
 from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records
 from recbias.reports.svg import Plot
@@ -100,16 +100,16 @@ class Explanation:
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """The tables by name."""
-        return {name: getattr(self, name) for name in explanation.TITLES}
+        return {name: getattr(self, name) for name in pages.TITLES}
 
     @property
     def plots(self) -> dict[str, Plot]:
         """The plots by table: ``parts``, ``interventions``, ``changes``; those there are."""
-        return explanation.draw_explanation(self.gap, self.parts, self.interventions, self.changes)
+        return pages.draw_explanation(self.gap, self.parts, self.interventions, self.changes)
 
     def write(self, folder: Path | str) -> None:
         """Write ``report.html``, ``report.md``, ``explanation.json`` and the plots to a folder."""
-        explanation.write_explanation(
+        pages.write_explanation(
             Path(folder),
             gap=self.gap,
             sentences=self.sentences,

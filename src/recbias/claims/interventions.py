@@ -32,11 +32,10 @@ from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.progress import open_observer
 from recbias.runner.claims import code_pair
-from recbias.runner.devices import choose_devices
 from recbias.runner.execute import Executor, execute_plans
 from recbias.runner.options import RunOptions
-from recbias.runner.plan import DataContext, ModelPlan, Plan
-from recbias.runner.planner import StagePlanner, make_plan
+from recbias.runner.plan import DataContext, ModelPlan, Plan, Stage
+from recbias.runner.planner import StagePlanner, choose_devices, make_plan
 from recbias.runner.stages import ModelOutputs, select_rows
 from recbias.runner.store import Fingerprints, Store
 from recbias.statistics.decomposition import compute_shapley
@@ -274,9 +273,9 @@ def _plan_trainings(
             equalised = tuple(name for name in names if name not in {"seed", "worst"})
             work = EqualiseTraining(gap.by, gap.groups, equalised, seed)
             title = f"equalise {', '.join(names)}"
-            read, identity = [context.dataset, split, context.queries], vars(work)
-            identity = {**identity, "training": keys.seed}
-            split = planner.place("split", title, work, read, keys, identity=identity)
+            read = (context.dataset, split, context.queries)
+            stage = Stage("split", title, work, read, keys)
+            split = planner.place(stage, **vars(work), training=keys.seed)
         own = replace(context, split=split)
         model_plan = _plan_answer(planner, context, own, model, metrics[0])
         plans[chosen] = replace(first, data_contexts=(own,), model_plans=(model_plan,))
@@ -330,8 +329,8 @@ def _plan_answer(
     if planned.answer is None:
         raise MissingEvidence(f"{model.label} gives no lists", where="--retrain")
     keys, take = planned.answer.keys, DropRemoved(k)
-    title, read = f"take {k} of {model.label}", [planned.answer, context.queries, context.split]
-    answer = planner.place("answer", title, take, read, keys, identity={"k": k})
+    read = (planned.answer, context.queries, context.split)
+    answer = planner.place(Stage("answer", f"take {k} of {model.label}", take, read, keys), k=k)
     measure = planner.plan_metric(context, answer, metric, keys)
     return replace(
         planned,

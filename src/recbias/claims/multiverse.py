@@ -41,6 +41,7 @@ from recbias.formats.yaml import Document
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
 from recbias.runner.address import digest_package
+from recbias.runner.checks import check_inputs
 from recbias.runner.claims import (
     ClaimValues,
     adjust_claim,
@@ -52,15 +53,13 @@ from recbias.runner.claims import (
 from recbias.runner.execute import (
     Executor,
     Rehearsal,
-    Silent,
     execute_plans,
     look_up_results,
 )
 from recbias.runner.folder import check_latest, new_run_folder
-from recbias.runner.options import RunOptions, Spec, take_options
+from recbias.runner.options import RunOptions, Silent, Spec, take_options
 from recbias.runner.plan import Plan
 from recbias.runner.planner import make_plan
-from recbias.runner.preflight import check_inputs
 from recbias.runner.store import Fingerprints, Store
 from recbias.statistics.multiverse import (
     Contrasts,
@@ -478,7 +477,7 @@ def _is_result_of(folder: Path, address: str) -> bool:
 
 
 def _write(result: Multiverse, planned: MultiversePlan) -> None:
-    from recbias.reports.multiverse import write_multiverse
+    from recbias.reports.pages import write_multiverse
 
     folder = result.folder
     for name, table in zip(FILES, (result.universes, result.choices), strict=True):

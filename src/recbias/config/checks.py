@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
 from annotated_types import Ge, MinLen
 
-from recbias.config.specs import Gap, Grouping, PluginSpec
-from recbias.core.errors import Contradiction, OutOfRange, UnknownName, WrongType
-from recbias.core.measures import format_metric, parse_metric
+from recbias.config.settings import as_plain
+from recbias.config.specs import Gap, PluginSpec, read_metric_name
+from recbias.core.errors import Contradiction, OutOfRange, UnknownName
+from recbias.core.measures import format_metric
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document, KeyPath
 
@@ -54,8 +54,8 @@ class CheckSpec:
     def __post_init__(self) -> None:
         given = [name for name in _LIMITS if getattr(self, name) is not None]
         if len(given) != 1:
-            found = f"found {' and '.join(given)}" if given else "found none"
-            message = f"needs one of {', '.join(_LIMITS)}, {found}"
+            found = " and ".join(given) or "none"
+            message = f"needs one of {', '.join(_LIMITS)}, found {found}"
             raise Contradiction(message, remedy="write a check for each limit: at_most: 0.05")
         if self.margin and self.baseline is None:
             remedy = "remove it, or compare with a model: not_below: MostPop"
@@ -105,12 +105,9 @@ class CheckSpec:
 
     def as_written(self) -> dict[str, Any]:
         """Return the entry of the spec, without defaults."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
         defaults = {field.name: field.default for field in fields(self)}
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
-            if value != defaults[name]
+            name: as_plain(value) for name, value in vars(self).items() if value != defaults[name]
         }
 
 
@@ -133,136 +130,99 @@ class Check:
 class CheckResolver:
     """Finds the metrics and models of checks; faults are recorded in the document.
 
+    Where a section has faults, its names may be those of entries that could not be read.
+
     Args:
-        labels: The labels of the models.
-        baselines: Those of the baselines.
         k: The cutoff of a metric without one.
         variants: The labels of the variants of each model that a sweep varies.
-        unread: Names that are no faults, as their entries have faults themselves.
     """
 
     document: Document
     metrics: Sequence[PluginSpec]
-    labels: Sequence[str]
-    baselines: Collection[str]
+    models: Sequence[PluginSpec]
     k: int
     variants: Mapping[str, Sequence[str]]
-    unread: Collection[str]
-
-    def resolve_all(self, specs: Sequence[CheckSpec | None]) -> tuple[Check, ...]:
-        """Return the checks that have no fault."""
-        checks = [
-            self.resolve(spec, ("checks", at)) for at, spec in enumerate(specs) if spec is not None
-        ]
-        return tuple(check for check in checks if check is not None)
 
     def resolve(self, spec: CheckSpec, where: KeyPath) -> Check | None:
         """Return a check with its metric and models, None if it has no metric."""
-        metric, baseline = self.resolve_metric(spec, (*where, "metric")), None
+        metric, baseline = self._find_metric(spec, (*where, "metric")), None
         if spec.baseline is not None:
             key = "not_below" if spec.not_below is not None else "not_above"
-            baseline = self.resolve_model(spec.baseline, (*where, key))
+            baseline = self._find_model(spec.baseline, (*where, key))
             changed: dict[str, Any] = {key: baseline or spec.baseline}
             spec = replace(spec, **changed)
         named: list[str | None] = []
         for at, written in enumerate(spec.models or ()):
-            if variants := self.variants.get(normalize_name(written)):
-                named += variants
-            else:
-                named.append(self.resolve_model(written, (*where, "models", at)))
-        others = [label for label in self.labels if label != baseline]
-        models = named or [label for label in others if label not in self.baselines] or others
-        names = tuple(name for name in models if name is not None)
-        for at, name in enumerate(named if baseline is not None else ()):
-            if name == baseline:
-                message = f"{name} is the model that the others are compared with"
+            place, variants = (*where, "models", at), self.variants.get(normalize_name(written))
+            found = [*variants] if variants else [self._find_model(written, place)]
+            named += found
+            if baseline is not None and baseline in found:
+                message = f"{baseline} is the model that the others are compared with"
                 remedy = "remove it: its difference from itself is always 0"
-                self.document.add_fault(
-                    (*where, "models", at), message, remedy=remedy, kind=Contradiction
-                )
+                self.document.add_fault(place, message, remedy=remedy, kind=Contradiction)
+        others = [model for model in self.models if model.label != baseline]
+        judged = [model.label for model in others if not model.is_baseline]
+        labels = named or judged or [model.label for model in others]
+        names = tuple(label for label in labels if label is not None)
         return None if metric is None else Check(spec, metric, names, baseline)
 
-    def resolve_model(self, name: str, where: KeyPath) -> str | None:
+    def _find_model(self, name: str, where: KeyPath) -> str | None:
         """Return the label of the model that a name means, None if there is none."""
-        matches = [label for label in self.labels if normalize_name(label) == normalize_name(name)]
-        if name in self.labels or len(matches) == 1:
-            return name if name in self.labels else matches[0]
-        if normalize_base(name) in self.unread:
-            return None
-        message = f"no model of the spec is called {name!r}"
-        remedy = suggest(name, self.labels) if self.labels else "correct the models of the spec"
-        self.document.add_fault(where, message, remedy=remedy, kind=UnknownName)
+        labels = [model.label for model in self.models]
+        matches = [label for label in labels if normalize_name(label) == normalize_name(name)]
+        if name in labels or len(matches) == 1:
+            return name if name in labels else matches[0]
+        if "models" not in self.document.list_faulty_keys():
+            message = f"no model of the spec is called {name!r}"
+            self.document.add_fault(where, message, remedy=suggest(name, labels), kind=UnknownName)
         return None
 
-    def resolve_metric(self, spec: CheckSpec, where: KeyPath) -> PluginSpec | None:
-        """Return the metric of a check, None if there is none or several."""
-        matches = _find_metrics(spec, self.metrics)
-        if len(matches) > 1:
-            matches = [metric for metric in matches if metric.cutoff == self.k] or matches
-        if len(matches) == 1:
-            return matches[0]
-        if not matches and normalize_base(spec.metric) in self.unread:
-            return None
-        wanted, titles = _format_wanted(spec), [_format_title(metric) for metric in self.metrics]
-        message = f"{wanted} is not among the metrics of the spec"
-        remedy = (
-            f"{suggest(wanted, titles)} (or add it to metrics)" if titles else "add it to metrics"
-        )
-        if matches:
-            message = f"{wanted} is {' and '.join(map(_format_title, matches))}"
-            remedy = "name one of them"
-        self.document.add_fault(where, message, remedy=remedy, kind=UnknownName)
+    def _find_metric(self, spec: CheckSpec, where: KeyPath) -> PluginSpec | None:
+        """Return the metric of a check, None if there is none or several.
+
+        It is one with its label, else one with its name, cutoff and groups; at ``k`` of several.
+        """
+        name, settings = read_metric_name(spec.metric)
+        gap = spec.gap if spec.gap != "groups" else None
+        groups = {key: value for key, value in (("by", spec.by), ("gap", gap)) if value}
+        wanted, k = format_metric(name, settings | groups), settings.get("k")
+        if settings.keys() - {"k"}:
+            name, k = spec.metric, None  # a label
+        same = [
+            metric
+            for metric in self.metrics
+            if normalize_name(wanted) in map(normalize_name, (metric.label, _get_title(metric)))
+        ] or [
+            metric
+            for metric in self.metrics
+            if normalize_name(name) in map(normalize_name, _list_names(metric))
+            and k in {None, metric.cutoff}
+            and _get_groups(spec.by, spec.gap) == _get_groups(**metric.split_settings)
+        ]
+        if len(same) > 1:
+            same = [metric for metric in same if metric.cutoff == self.k] or same
+        titles, remedy = [*map(_get_title, self.metrics)], "name one of them"
+        if len(same) == 1:
+            return same[0]
+        if same or "metrics" not in self.document.list_faulty_keys():
+            message = f"{wanted} is {' and '.join(map(_get_title, same))}"
+            if not same:
+                message = f"{wanted} is not among the metrics of the spec"
+                remedy = f"{suggest(wanted, titles)} (or add it to metrics)"
+            self.document.add_fault(where, message, remedy=remedy, kind=UnknownName)
         return None
 
 
-def normalize_base(name: str) -> str:
-    """Return the name of a metric or model without cutoff and settings: ``ndcg`` of ``nDCG@5``."""
-    return normalize_name(re.split(r"[@(]", name, maxsplit=1)[0])
-
-
-def _find_metrics(spec: CheckSpec, metrics: Iterable[PluginSpec]) -> list[PluginSpec]:
-    """Return the metrics that a check means: those with its label, else with its name."""
-    by_label = [metric for metric in metrics if _has_label(spec, metric)]
-    return by_label or [metric for metric in metrics if _has_name(spec, metric)]
-
-
-def _has_label(spec: CheckSpec, metric: PluginSpec) -> bool:
-    spellings = {normalize_name(text) for text in (metric.label, _format_title(metric))}
-    return normalize_name(_format_wanted(spec)) in spellings
-
-
-def _has_name(spec: CheckSpec, metric: PluginSpec) -> bool:
-    """Return whether a metric has the name, the cutoff and the groups of a check."""
-    grouping = Grouping(spec.by, spec.gap or "groups") if spec.by is not None else None
-    name, k = _parse(spec.metric)
-    label = metric.label.removesuffix(")").partition(", gap=")[0]
-    names = {normalize_name(text) for text in (metric.name, metric.label, label)}
-    has_groups = _simplify(grouping) == _simplify(metric.grouping)
-    return normalize_name(name) in names and k in {None, metric.cutoff} and has_groups
-
-
-def _simplify(grouping: Grouping | None) -> tuple[str, str] | None:
-    return None if grouping is None else ("".join(grouping.by.split()), grouping.gap or "groups")
-
-
-def _parse(text: str) -> tuple[str, Any]:
-    try:
-        name, settings = parse_metric(text)
-    except WrongType:
-        return text, None
-    return (text, None) if settings.keys() - {"k"} else (name, settings.get("k"))
-
-
-def _format_wanted(spec: CheckSpec) -> str:
-    """Return the metric of a check in the notation of labels."""
-    grouping = {"by": spec.by, "gap": spec.gap if spec.gap != "groups" else None}
-    shown = {key: value for key, value in grouping.items() if value is not None}
-    try:
-        name, settings = parse_metric(spec.metric)
-    except WrongType:
-        return spec.metric
-    return format_metric(name, settings | shown)
-
-
-def _format_title(metric: PluginSpec) -> str:
+def _get_title(metric: PluginSpec) -> str:
     return metric.label if metric.cutoff is None else f"{metric.label}@{metric.cutoff}"
+
+
+def _list_names(metric: PluginSpec) -> list[str]:
+    """Return the name of a metric, its label, and the label without its gap."""
+    base = metric.label.removesuffix(")").partition(", gap=")[0]
+    return [metric.name, metric.label, base]
+
+
+def _get_groups(by: str | None = None, gap: str | None = None, **_others: Any) -> tuple[str, str]:
+    """Return what tells the groups of metrics apart."""
+    return "".join((by or "").split()), (by and gap) or "groups"

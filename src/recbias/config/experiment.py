@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from recbias.config.checks import Check, CheckResolver, CheckSpec, normalize_base
+from recbias.config.checks import Check, CheckResolver, CheckSpec
 from recbias.config.entries import AUDITED, Resolver
 from recbias.config.settings import Builder, accepts_model_name, as_plain, read_settings
 from recbias.config.source import read_spec
@@ -123,25 +123,23 @@ class Experiment:
             render([dataset.source])[0] | {"filters": render(dataset.filters)}
             for dataset in self.datasets
         ]
-        has_one_seed = len(self.seeds) == 1
-        return {
+        seeds = list(self.seeds)
+        spec = {
             "name": self.name,
-            **({"seed": self.seeds[0]} if has_one_seed else {"seeds": list(self.seeds)}),
+            **({"seed": seeds[0]} if len(seeds) == 1 else {"seeds": seeds}),
             "dataset": datasets[0] if len(datasets) == 1 else datasets,
             "split": render([self.split])[0] if self.split else None,
             "queries": render([self.queries])[0],
             "device": self.device,
             "k": self.k,
             **{key: render(vars(self)[key]) for key in ("models", "labels", "metrics", "tests")},
-            **(
-                {"checks": [check.spec.as_written() for check in self.checks]}
-                if self.checks
-                else {}
-            ),
-            **({"claim": as_plain(self.claim)} if self.claim else {}),
+            "checks": [check.spec.as_written() for check in self.checks],
+            "claim": as_plain(self.claim),
             "report": as_plain(self.report),
-            **({"track": [*self.track]} if self.track else {}),
+            "track": [*self.track],
         }
+        omitted = [key for key in ("checks", "claim", "track") if not spec[key]]
+        return {key: value for key, value in spec.items() if key not in omitted}
 
 
 def identify_plugin(spec: PluginSpec, digest_file: Callable[[Path], str]) -> _NameAndSettings:
@@ -239,41 +237,21 @@ def load_document(
     check_rest: Callable[[Experiment], object] = bool,
 ) -> Experiment:
     """Load the experiment of a spec that has been read; see ``load_experiment``."""
-    experiment = _load(document, registries, check_reference)
+    experiment = _Loader(document, registries, expand_sweep(document)).load()
+    report = experiment.report or ReportSpec()
+    for name in report.references:
+        with document.recording(("report", "reference")):
+            check_reference(name)
+    for tracker in experiment.track:
+        with document.recording(("track",)):
+            require_packages(tracker, TRACKERS[tracker])
+    if {"pdf", "png"} & {*report.formats}:
+        with document.recording(("report", "formats")):
+            require_packages("a figure as PDF or PNG", CONVERTER)
     if document.faults:
         document.add_raised(lambda: check_rest(experiment))
     document.refuse()
     return experiment
-
-
-def _load(
-    document: Document,
-    registries: Mapping[str, Registry],
-    check_reference: Callable[[str], object],
-) -> Experiment:
-    """Return the experiment of a document, incomplete if it has faults, which are recorded."""
-    experiment = _Loader(document, registries, expand_sweep(document)).load()
-    for name in experiment.report.references if experiment.report else ():
-        try:
-            check_reference(name)
-        except UserError as error:
-            document.add_error(("report", "reference"), error)
-    _require_packages(experiment)
-    return experiment
-
-
-def _require_packages(experiment: Experiment) -> None:
-    """Record the packages that trackers and figures lack."""
-    needed: list[tuple[KeyPath, str, str]] = [
-        (("track",), name, TRACKERS[name]) for name in experiment.track
-    ]
-    if experiment.report and {"pdf", "png"} & {*experiment.report.formats}:
-        needed.append((("report", "formats"), "a figure as PDF or PNG", CONVERTER))
-    for place, user, package in needed:
-        try:
-            require_packages(user, package)
-        except UserError as error:
-            experiment.document.add_error(place, error)
 
 
 class _Loader:
@@ -287,72 +265,61 @@ class _Loader:
     ) -> None:
         self.document, self.swept = document, swept
         self.raw = {key: value for key, value in document.data.items() if value is not None}
-        settings, builder = read_settings(ExperimentFile), Builder(document, "experiment")
-        self.defaults = {name: setting.default for name, setting in settings.items()}
-        self.values = self.defaults | builder.validate_fields(ExperimentFile, self.raw, ())
-        self.resolver = Resolver(
-            document,
-            registries,
-            self.values["k"],
-            self.values["device"] if "device" in self.raw else None,
-            swept=swept,
-        )
+        builder = Builder(document, "experiment")
+        defaults = {name: each.default for name, each in read_settings(ExperimentFile).items()}
+        self.values = defaults | builder.read_fields(ExperimentFile, self.raw, ())
+        device = self.values["device"] if "device" in self.raw else None
+        k = self.values["k"]
+        self.resolver = Resolver(document, registries, k, device, swept=swept)
 
     def load(self) -> Experiment:
         """Return the experiment, incomplete if the document has faults."""
         labels = self.load_list("detectors", "labels")
-        ends = [each.label.rpartition(AUDITED) for each in labels]
-        audited = frozenset(name for name, end, rest in ends if end and not rest)
+        names = [each.label for each in labels if each.label.endswith(AUDITED)]
+        audited = frozenset(name.removesuffix(AUDITED) for name in names)
         self.resolver = replace(self.resolver, audited=audited)
-        n_faults = len(self.document.faults)
         models, metrics = self.load_list("models", "models"), self.load_list("metrics", "metrics")
-        are_valid = all(
-            bool(self.values[key]) == bool(self.raw.get(key)) for key in ("models", "metrics")
-        )
-        are_complete = are_valid and len(self.document.faults) == n_faults
-        if are_complete and self.values["claim"] is not None:
-            self.check_claim(self.values["claim"], metrics, models)
-        builder = Builder(self.document, "experiment.checks")
-        checks: list[CheckSpec | None] = [
-            builder.build(CheckSpec, check, ("checks", at))
-            for at, check in enumerate(self.values["checks"] or ())
-        ]
+        values, seeds = self.values, self.load_seeds()
+        if values["claim"] is not None:
+            self.check_claim(values["claim"], metrics, models)
         resolver = CheckResolver(
             document=self.document,
             metrics=metrics,
-            labels=[model.label for model in models],
-            baselines=[model.label for model in models if model.is_baseline],
-            k=self.values["k"],
+            models=models,
+            k=values["k"],
             variants=self.list_variants(models),
-            unread=frozenset() if are_complete else self.list_written_names(),
         )
-        seeds, datasets = self.load_seeds(), self.load_datasets()
+        builder, checks = Builder(self.document, "experiment.checks"), list[Check | None]()
+        for at, raw in enumerate(values["checks"] or ()):
+            check = builder.build(CheckSpec, raw, ("checks", at))
+            checks.append(check and resolver.resolve(check, ("checks", at)))
+        name, datasets = values["name"] or "", self.load_datasets()
+        if name:
+            with self.document.recording(("name",)):
+                validate_name(name)
         return Experiment(
-            name=self.load_name(),
+            name=name,
             seeds=seeds,
             datasets=datasets,
             split=self.load_one("splits", "split"),
-            queries=self.load_one("queries", "queries"),  # type: ignore[arg-type]  # None is a fault
-            k=self.values["k"],
-            device=self.values["device"],
+            queries=self.load_one("queries", "queries", "users"),  # type: ignore[arg-type]  # a fault
+            k=values["k"],
+            device=values["device"],
             models=models,
             labels=labels,
             metrics=metrics,
             tests=self.load_list("tests", "tests"),
-            checks=resolver.resolve_all(checks),
-            claim=self.values["claim"],
-            report=self.values["report"],
-            track=(track,) if isinstance(track := self.values["track"], str) else track or (),
+            checks=tuple(check for check in checks if check is not None),
+            claim=values["claim"],
+            report=values["report"],
+            track=(track,) if isinstance(track := values["track"], str) else track or (),
             base=self.document.base,
             document=self.document,
             sweep=self.list_swept(seeds, datasets, models),
         )
 
     def list_swept(
-        self,
-        seeds: Sequence[int],
-        datasets: Sequence[DatasetSpec],
-        models: Sequence[PluginSpec],
+        self, seeds: Sequence[int], datasets: Sequence[DatasetSpec], models: Sequence[PluginSpec]
     ) -> dict[str, list[str]]:
         """Return the labels of models and datasets, and the seeds, that the sweep made."""
         sources = [dataset.source for dataset in datasets]
@@ -365,54 +332,34 @@ class _Loader:
 
     def list_variants(self, models: Sequence[PluginSpec]) -> dict[str, list[str]]:
         """Return the labels of the variants of each model that the sweep varies, by its own."""
-        own = {(spec.base_label or spec.label): list[str]() for spec in models}
-        for spec in models:
-            if spec.reranked is None:
-                own[spec.base_label or spec.label].append(spec.label)
-        swept = {spec.base_label for spec in models if spec.where in self.swept}
-        return {normalize_name(label): own[label] for label in own if label in swept}
+        own = [spec for spec in models if spec.reranked is None]
+        return {
+            normalize_name(swept.base_label): [
+                spec.label for spec in own if swept.base_label in {spec.base_label, spec.label}
+            ]
+            for swept in models
+            if swept.where in self.swept and swept.base_label
+        }
 
     def check_claim(
         self, claim: ClaimSpec, metrics: Sequence[PluginSpec], models: Sequence[PluginSpec]
     ) -> None:
         """Record each model that the spec lacks, and a metric that the run does not measure."""
+        if {"models", "metrics"} & self.document.list_faulty_keys():
+            return
         labels = [model.label for model in models]
         known = set(map(normalize_name, labels))
         for key, name in (("model", claim.model), ("against", claim.against)):
             if name is not None and normalize_name(name) not in known:
-                self.document.add_fault(
-                    ("claim", key),
-                    f"no model of the spec is called {name!r}",
-                    remedy=suggest(name, labels),
-                    kind=UnknownName,
-                )
+                message, remedy = f"no model of the spec is called {name!r}", suggest(name, labels)
+                self.add_fault(("claim", key), message, remedy, UnknownName)
         is_measured = find_claimed(metrics, claim.metric, self.values["k"]) is not None
         if not is_measured and not self.raw.get("multiverse"):
             name = claim.metric if isinstance(claim.metric, str) else claim.metric.get("name")
             nearest = suggest(str(name), [metric.name for metric in metrics])
-            self.document.add_fault(
-                ("claim", "metric"),
-                f"{name} is not among the metrics of the spec",
-                remedy=f"{nearest} (or add it to metrics)",
-                kind=UnknownName,
-            )
-
-    def list_written_names(self) -> frozenset[str]:
-        """Return the names and labels in the entries of models and metrics, as written."""
-        texts: list[Any] = []
-        for key in ("models", "metrics"):
-            entries = raw if isinstance(raw := self.raw.get(key), list) else []
-            for entry in entries:
-                is_mapping = isinstance(entry, Mapping)
-                texts += [entry.get("name"), entry.get("label")] if is_mapping else [entry]
-        return frozenset(normalize_base(text) for text in texts if isinstance(text, str))
-
-    def load_name(self) -> str:
-        try:
-            return "" if self.values["name"] is None else validate_name(self.values["name"])
-        except UserError as error:
-            self.document.add_error(("name",), error)
-            return ""
+            message = f"{name} is not among the metrics of the spec"
+            remedy = f"{nearest} (or add it to metrics)"
+            self.add_fault(("claim", "metric"), message, remedy, UnknownName)
 
     def load_seeds(self) -> tuple[int, ...]:
         seeds: tuple[int, ...] | None = self.values["seeds"]
@@ -426,51 +373,40 @@ class _Loader:
 
     def load_datasets(self) -> tuple[DatasetSpec, ...]:
         raw = self.raw.get("dataset")
-        if raw is None:
-            return ()
         if raw == []:
             self.document.add_fault(("dataset",), "is an empty list", remedy="name a dataset")
-        entries: list[tuple[Any, KeyPath]] = [(raw, ("dataset",))]
+        entries: list[tuple[Any, KeyPath]] = [] if raw is None else [(raw, ("dataset",))]
         if isinstance(raw, list):
             entries = [(entry, ("dataset", index)) for index, entry in enumerate(raw)]
         datasets = self.resolver.resolve_datasets(entries)
-        self.refuse_reserved_labels([dataset.source for dataset in datasets], _RESERVED_DATASETS)
-        self.refuse_duplicates([(dataset.source, dataset.label) for dataset in datasets])
+        sources = [dataset.source for dataset in datasets]
+        self.refuse_labels(sources, [dataset.label for dataset in datasets], _RESERVED_DATASETS)
         return datasets
 
-    def load_one(self, kind: str, key: str) -> PluginSpec | None:
-        raw, default_name = self.values[key], self.defaults[key] or ""
+    def load_one(self, kind: str, key: str, default_name: str = "") -> PluginSpec | None:
+        raw = self.values[key]
         return None if raw is None else self.resolver.resolve(kind, raw, (key,), default_name)
 
     def load_list(self, kind: str, key: str) -> tuple[PluginSpec, ...]:
         specs = self.resolver.resolve_list(kind, self.values[key] or [], (key,))
-        if kind == "models":
-            self.refuse_reserved_labels(specs, _RESERVED_MODELS)
+        named = list(specs)
+        if kind == "tests":  # they may differ in their correction alone, which has its own column
+            named = [spec for spec in specs if spec.is_labelled]
+        names = [spec.label for spec in named]
         if kind == "metrics":
-            cutoffs = [spec.parameters.get("k") for spec in specs]
-            names = [
-                spec.label if k is None else f"{spec.label}@{k}"
-                for spec, k in zip(specs, cutoffs, strict=True)
-            ]
-            self.refuse_duplicates([*zip(specs, names, strict=True)])
-        else:  # two tests may differ in their correction alone, which has a column of its own
-            named = [spec for spec in specs if kind != "tests" or spec.is_labelled]
-            self.refuse_duplicates([(spec, spec.label) for spec in named])
+            names = [f"{spec.label}@{k}" if (k := spec.cutoff) else spec.label for spec in named]
+        self.refuse_labels(named, names, _RESERVED_MODELS if kind == "models" else {})
         return specs
 
-    def refuse_reserved_labels(
-        self, specs: Sequence[PluginSpec], reserved: Mapping[str, str]
+    def refuse_labels(
+        self, specs: Sequence[PluginSpec], names: Sequence[str], reserved: Mapping[str, str]
     ) -> None:
-        """Record each label that has another meaning in the tables of a run."""
-        for spec in specs:
+        """Record each label that a run's tables give another meaning, or that two specs have."""
+        earlier: dict[str, PluginSpec] = {}
+        for spec, name in zip(specs, names, strict=True):
             if meaning := reserved.get(spec.label.casefold().strip()):
                 message = f"{spec.label!r} means {meaning} in the tables of a run"
                 self.add_fault((*spec.where, "label"), message, "choose another label")
-
-    def refuse_duplicates(self, names: Sequence[tuple[PluginSpec, str]]) -> None:
-        """Record each name that an earlier entry has."""
-        earlier: dict[str, PluginSpec] = {}
-        for spec, name in names:
             if name in earlier:
                 message = f"{name} is also {self.document.format_path(earlier[name].where)}"
                 remedy = "give one of the two another label"
@@ -479,5 +415,11 @@ class _Loader:
                 self.add_fault(spec.where, message, remedy)
             earlier.setdefault(name, spec)
 
-    def add_fault(self, location: KeyPath, message: str, remedy: str) -> None:
-        self.document.add_fault(location, message, remedy=remedy, kind=Contradiction)
+    def add_fault(
+        self,
+        location: KeyPath,
+        message: str,
+        remedy: str,
+        kind: type[ConfigError] = Contradiction,
+    ) -> None:
+        self.document.add_fault(location, message, remedy=remedy, kind=kind)

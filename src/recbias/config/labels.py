@@ -6,16 +6,9 @@ A label states the settings in which entries of one plug-in differ.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import (
-    Callable,
-    Collection,
-    Hashable,
-    Iterator,
-    Mapping,
-    MutableMapping,
-    Sequence,
-)
+from collections.abc import Collection, Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import is_dataclass, replace
+from itertools import chain
 from typing import Any, get_args
 
 from recbias.config.settings import Hint, as_plain, read_settings, render_yaml, strip_annotations
@@ -54,7 +47,7 @@ def create_label(
     }
     if grouping is not None:
         shown_settings["by"] = grouping.by
-        if grouping.gap not in {"", "groups"}:
+        if grouping.gap not in {None, "groups"}:
             shown_settings["gap"] = grouping.gap
             shown_settings |= {"min_group": grouping.min_group} if grouping.min_group else {}
     return measures.format_metric(shorten_name(name), shown_settings)
@@ -63,17 +56,10 @@ def create_label(
 def _summarize_mapping(value: Any, hint: Hint) -> Any:
     """Return a setting for the label of a metric; of a mapping, only the changed values."""
     plain = strip_annotations(hint)
-    cls = next(
-        (
-            part
-            for part in (plain, *get_args(plain))
-            if is_dataclass(part) and isinstance(part, type)
-        ),
-        None,
-    )
-    if not isinstance(value, Mapping) or cls is None:
+    classes: list[Any] = [part for part in (plain, *get_args(plain)) if is_dataclass(part)]
+    if not isinstance(value, Mapping) or not classes:
         return value
-    settings = read_settings(cls)
+    settings = read_settings(classes[0])
     defaults = {name: as_plain(setting.default) for name, setting in settings.items()}
     return "/".join(str(item) for key, item in value.items() if item != defaults.get(key))
 
@@ -97,22 +83,14 @@ def distinguish_plugins(
         written: For each of them the settings that its label states in any case, as written.
         omitted: Settings that no label states, as they have columns of their own in the results.
     """
-    stated = [dict(settings) for settings in written] or [{} for _ in specs]
-    for members in _group(specs, lambda spec: spec.name):
-        settings = [_read_settings(specs[at], omitted) for at in members]
-        for at, differing in zip(members, select_differing(settings), strict=True):
-            stated[at] = {**differing, **stated[at]}
-    owners: dict[str, str] = {}
-    return [
-        spec
-        if not settings
-        else replace(
-            spec,
-            label=_make_unique(f"{spec.label}({_format(settings)})", settings, owners),
-            base_label=spec.label,
-        )
-        for spec, settings in zip(specs, stated, strict=True)
-    ]
+    differing = _find_differing(specs, [spec.name for spec in specs], omitted)
+    labelled, owners = list(specs), dict[str, str]()
+    for at, spec in enumerate(specs):
+        settings = {**differing.get(at, {}), **(written[at] if written else {})}
+        if settings:
+            label = _make_unique(f"{spec.label}({_format(settings)})", settings, owners)
+            labelled[at] = replace(spec, label=label, base_label=spec.label)
+    return labelled
 
 
 def distinguish_metrics(specs: Sequence[PluginSpec]) -> list[PluginSpec]:
@@ -121,46 +99,40 @@ def distinguish_metrics(specs: Sequence[PluginSpec]) -> list[PluginSpec]:
     These are the settings that do not change the value, which labels of metrics omit otherwise.
     """
     labelled, owners = list(specs), dict[str, str]()
-    for members in _group(specs, lambda spec: (spec.label, spec.cutoff)):
-        settings = [_read_settings(specs[at]) | specs[at].split_settings for at in members]
-        for at, differing in zip(members, select_differing(settings), strict=True):
-            if differing:
-                label = _add_settings(specs[at].label, _format(differing))
-                label = _make_unique(label, differing, owners)
-                labelled[at] = replace(specs[at], label=label)
+    same = [(spec.label, spec.cutoff) for spec in specs]
+    for at, settings in _find_differing(specs, same).items():
+        if settings:
+            label = _add_settings(specs[at].label, _format(settings))
+            labelled[at] = replace(specs[at], label=_make_unique(label, settings, owners))
     return labelled
 
 
-def _group(
-    specs: Sequence[PluginSpec], identify: Callable[[PluginSpec], Hashable]
-) -> Iterator[Sequence[int]]:
-    """Yield the positions of the entries without a label of their own that have one identity."""
-    groups: dict[Hashable, list[int]] = defaultdict(list)
-    for at, spec in enumerate(specs):
+def _find_differing(
+    specs: Sequence[PluginSpec], identities: Sequence[Hashable], omitted: Collection[str] = ()
+) -> dict[int, dict[str, Any]]:
+    """Return the settings in which entries of one identity differ, by the position of the entry.
+
+    These are all settings by path, what a search optimizes, and how a metric is grouped; entries
+    with a label of their own have none.
+    """
+    groups: dict[Hashable, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for at, (spec, identity) in enumerate(zip(specs, identities, strict=True)):
         if not spec.is_labelled:
-            groups[identify(spec)].append(at)
-    yield from (members for members in groups.values() if len(members) > 1)
-
-
-def _read_settings(spec: PluginSpec, omitted: Collection[str] = ()) -> dict[str, Any]:
-    """Return all settings by path, and what a search optimizes; ``label`` of a metric too."""
-    tune = {} if spec.tune is None else {"tune": spec.tune.written}
-    settings = flatten_settings({**spec.parameters, **tune})
-    return {name: value for name, value in settings if name not in omitted}
-
-
-def select_differing(members: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return of each entry the settings that not all entries have with one value."""
-    names = dict.fromkeys(name for settings in members for name in settings)
-    missing = object()
-    differing = [
-        name
-        for name in names
-        if len({repr(settings.get(name, missing)) for settings in members}) > 1
-    ]
-    return [
-        {name: settings[name] for name in differing if name in settings} for settings in members
-    ]
+            tune = {} if spec.tune is None else {"tune": spec.tune.written}
+            settings = dict(flatten_settings({**spec.parameters, **tune}))
+            groups[identity][at] = settings | spec.split_settings
+    differing = {}
+    for members in groups.values():
+        names = dict.fromkeys(chain(*members.values()))
+        told = [
+            name
+            for name in names
+            if len({repr(settings.get(name, ...)) for settings in members.values()}) > 1
+        ]
+        for at, settings in members.items():
+            shown = [name for name in told if name in settings and name not in omitted]
+            differing[at] = {name: settings[name] for name in shown}
+    return differing
 
 
 def _make_unique(label: str, settings: Mapping[str, Any], owners: MutableMapping[str, str]) -> str:

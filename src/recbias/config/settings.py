@@ -6,18 +6,18 @@ Build plug-ins from the settings of a spec: pydantic validates, each fault gets 
 from __future__ import annotations
 
 import json
-import math
 import os
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-import annotated_types
 from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema
 
 from recbias.core.docstrings import read_arguments
 from recbias.core.errors import (
@@ -63,71 +63,64 @@ class Setting:
         return None if self.field.default is MISSING else self.field.default
 
     @property
-    def only_with(self) -> tuple[OnlyWith, ...]:
+    def only_with(self) -> list[OnlyWith]:
         """The other settings on which its effect depends."""
-        marks = _get_annotations(self.hint)
-        return tuple(mark for mark in marks if isinstance(mark, OnlyWith))
+        return [mark for mark in _get_marks(self.hint) if isinstance(mark, OnlyWith)]
 
     @property
-    def only_on(self) -> tuple[str, ...]:
+    def only_on(self) -> list[str]:
         """The evidence on which its effect depends."""
-        marks = _get_annotations(self.hint)
-        return tuple(mark.evidence for mark in marks if isinstance(mark, OnlyOn))
+        return [mark.evidence for mark in _get_marks(self.hint) if isinstance(mark, OnlyOn)]
 
 
 @lru_cache(maxsize=1024)
-def read_settings(cls: type) -> Mapping[str, Setting]:
+def read_settings(cls: Any) -> Mapping[str, Setting]:
     """Return the settings of a plug-in's class by their key in a spec.
 
     Raises:
         BrokenContract: The class is not a dataclass, or a type cannot be resolved.
     """
-    if not is_dataclass(cls) or not isinstance(cls, type):
-        name = getattr(cls, "__name__", str(cls))
-        place = f"{place}: " if (place := locate_code(cls)) else ""
-        message = f"{place}{name} is not a dataclass, so it has no settings"
-        raise BrokenContract(
-            message, remedy="write @dataclass(frozen=True, kw_only=True) above it"
-        )
-    try:
-        hints = get_type_hints(cls, include_extras=True)
-    except (AttributeError, NameError, SyntaxError, TypeError) as error:
-        place = f"{place}: " if (place := locate_code(cls)) else ""
-        message = f"{place}the types of {cls.__name__} cannot be read: {error}"
-        raise BrokenContract(message) from error
-    names = {_as_yaml_name(field.name): field for field in fields(cls) if field.init}
-    settings = {name: Setting(name, field, hints[field.name]) for name, field in names.items()}
-    return MappingProxyType(settings)
+    fault, remedy, hints = "", "", dict[str, Any]()
+    if not is_dataclass(cls):
+        fault = "is not a dataclass, so it has no settings"
+        remedy = "write @dataclass(frozen=True, kw_only=True) above it"
+    else:
+        try:
+            hints = get_type_hints(cls, include_extras=True)
+        except (AttributeError, NameError, SyntaxError, TypeError) as error:
+            fault = f"has types that cannot be read: {error}"
+    if fault:
+        place = ": ".join(filter(None, [locate_code(cls), getattr(cls, "__name__", str(cls))]))
+        raise BrokenContract(f"{place} {fault}", remedy=remedy)
+    declared = {_as_yaml_name(field.name): field for field in fields(cls) if field.init}
+    return MappingProxyType(
+        {name: Setting(name, field, hints[field.name]) for name, field in declared.items()}
+    )
 
 
 def as_plain(value: Any, path_texts: Mapping[Path, str] | None = None) -> Any:
     """Return a value as plain JSON data, dataclasses as mappings, paths as in ``path_texts``."""
+    if isinstance(value, SelectedModel):  # as in its entry
+        return {"name": as_plain(value.name, path_texts), **as_plain(value.model, path_texts)}
     if is_dataclass(value) and not isinstance(value, type):
-        return _list_fields(value, path_texts)
+        names = [field.name for field in fields(value) if field.init]
+        return {_as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}
     if isinstance(value, Mapping):
         return {str(key): as_plain(item, path_texts) for key, item in value.items()}
-    if isinstance(value, (set, frozenset)):
-        return sorted(as_plain(item, path_texts) for item in value)
-    if isinstance(value, (list, tuple)):
-        return [as_plain(item, path_texts) for item in value]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = [as_plain(item, path_texts) for item in value]
+        return items if isinstance(value, (list, tuple)) else sorted(items)
     if isinstance(value, (str, PurePath)):
         text = value if isinstance(value, str) else value.as_posix()
         return path_texts.get(Path(value), text) if path_texts else text
-    return value.item() if hasattr(value, "item") else value
-
-
-def _list_fields(value: Any, path_texts: Mapping[Path, str] | None) -> dict[str, Any]:
-    """Return the fields of a dataclass, of a model inside another one as in its entry."""
-    if isinstance(value, SelectedModel):
-        return {"name": as_plain(value.name, path_texts), **as_plain(value.model, path_texts)}
-    names = [field.name for field in fields(value) if field.init]
-    return {_as_yaml_name(name): as_plain(getattr(value, name), path_texts) for name in names}
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 # ---- validation by pydantic ----
 
 
-def build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
+@lru_cache(maxsize=1024)
+def _build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
     """Return pydantic's validator of a tuple that holds one value of a type.
 
     A dataclass can only be configured inside another type.
@@ -135,18 +128,13 @@ def build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
     Raises:
         BrokenContract: pydantic does not support the type.
     """
+    config = ConfigDict(
+        strict=True, extra="forbid", alias_generator=_as_yaml_name, allow_inf_nan=False
+    )
     try:
-        return _build_adapter(hint)
-    except TypeError:  # an annotation that cannot be a key
-        return _build_adapter.__wrapped__(hint)
+        return TypeAdapter(tuple[hint], config=config)
     except PydanticSchemaGenerationError as error:
         raise BrokenContract(f"{hint} cannot be the type of a setting") from error
-
-
-@lru_cache(maxsize=1024)
-def _build_adapter(hint: Hint) -> TypeAdapter[tuple[Any]]:
-    config = ConfigDict(strict=True, extra="forbid", alias_generator=_as_yaml_name)
-    return TypeAdapter(tuple[hint], config=config)
 
 
 def validate_value(hint: Hint, raw: Any) -> Any:
@@ -158,7 +146,7 @@ def validate_value(hint: Hint, raw: Any) -> Any:
     Raises:
         ValidationError: The value does not have the type; its locations begin with 0.
     """
-    (value,) = build_adapter(hint).validate_json(json.dumps([raw]))
+    (value,) = _build_adapter(hint).validate_json(json.dumps([raw]))
     return value
 
 
@@ -175,95 +163,115 @@ def is_valid(hint: Hint, raw: Any) -> bool:
     return True
 
 
+def build_type_schema(hint: Hint) -> dict[str, Any]:
+    """Build the JSON Schema of the type of a setting; that of a model refers to all models.
+
+    >>> build_type_schema(int | None)
+    {'anyOf': [{'type': 'integer'}, {'type': 'null'}]}
+    """
+    members, plain = list_members(hint), strip_annotations(hint)
+    item_type, schema = get_item_type(hint), dict[str, Any]()
+    if len(members) > 1:
+        schema = {"anyOf": [build_type_schema(member) for member in members]}
+    elif is_dataclass(plain):
+        is_model = plain is SelectedModel
+        schema = {"$ref": "#/$defs/models"} if is_model else build_mapping_schema(plain)
+    elif is_dataclass(strip_annotations(item_type)):
+        schema = {"type": "array", "items": build_type_schema(item_type)}
+    elif is_input_file(hint):
+        schema = {"type": "string"}
+    else:
+        with suppress(PydanticInvalidForJsonSchema):
+            schema = _build_adapter(hint).json_schema()["prefixItems"][0]
+    return schema
+
+
+def build_mapping_schema(cls: Any) -> dict[str, Any]:
+    """Build the JSON Schema of the mapping that fills a dataclass."""
+    docs, settings, properties = read_arguments(cls), read_settings(cls), {}
+    for name, setting in settings.items():
+        doc = docs.get(setting.field.name)
+        described = {"description": doc} if doc else {}
+        default = {} if setting.needed else {"default": as_plain(setting.default)}
+        properties[name] = described | build_type_schema(setting.hint) | default
+    required = [name for name, setting in settings.items() if setting.needed]
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema | ({"required": required} if required else {})
+
+
 # ---- types ----
 
 
-def is_input_file(hint: Any) -> bool:
-    """Return whether a type is ``InputFile``: the path of an existing file."""
-    return strip_annotations(hint) is Path and _is_alias(hint, InputFile)
+def _get_marks(hint: Hint) -> tuple[Any, ...]:
+    """Return the annotations of a type."""
+    return getattr(hint, "__metadata__", ())
 
 
-def _is_model_name(hint: Any) -> bool:
-    """Return whether a type is ``ModelName``: the name of a pretrained model."""
-    return strip_annotations(hint) is str and _is_alias(hint, ModelName)
-
-
-def _is_alias(hint: Any, alias: Any) -> bool:
-    return set(_get_annotations(alias)) <= set(_get_annotations(hint))
-
-
-def is_selected_model(hint: Any) -> bool:
-    """Return whether a type is ``SelectedModel``: an entry such as those of ``models``."""
-    return strip_annotations(hint) is SelectedModel
-
-
-def accepts_model_name(hint: Any) -> bool:
-    """Return whether a type, or a member of a union, is ``ModelName``."""
-    return any(_is_model_name(member) for member in list_members(hint))
-
-
-def strip_annotations(hint: Any) -> Any:
+def strip_annotations(hint: Hint) -> Any:
     """Return a type without its annotations.
 
     >>> from annotated_types import Gt
     >>> strip_annotations(Annotated[int, Gt(0)])
     <class 'int'>
     """
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return get_args(hint)[0] if _get_marks(hint) else hint
 
 
-def _get_annotations(hint: Any) -> tuple[Any, ...]:
-    """Return the annotations of a type.
-
-    >>> from annotated_types import Gt
-    >>> _get_annotations(Annotated[int, Gt(0)])
-    (Gt(gt=0),)
-    """
-    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-
-
-def list_members(hint: Any) -> tuple[Any, ...]:
+def list_members(hint: Hint) -> tuple[Any, ...]:
     """Return the members of a union; any other type is its own only member.
 
     >>> list_members(int | None)
     (<class 'int'>, <class 'NoneType'>)
     """
-    plain_type = strip_annotations(hint)
-    if get_origin(plain_type) in {Union, types.UnionType}:
-        return get_args(plain_type)
-    return (hint,)
+    plain = strip_annotations(hint)
+    return get_args(plain) if get_origin(plain) in {Union, types.UnionType} else (hint,)
 
 
-def list_choices(hint: Any) -> tuple[Any, ...]:
+def is_input_file(hint: Hint) -> bool:
+    """Return whether a type is ``InputFile``: the path of an existing file."""
+    return _get_marks(InputFile)[0] in _get_marks(hint)
+
+
+def _is_model_name(hint: Hint) -> bool:
+    return _get_marks(ModelName)[0] in _get_marks(hint)
+
+
+def accepts_model_name(hint: Hint) -> bool:
+    """Return whether a type, or a member of a union, is ``ModelName``."""
+    return any(map(_is_model_name, list_members(hint)))
+
+
+def list_choices(hint: Hint) -> list[Any]:
     """Return the values of the ``Literal`` in a type.
 
     >>> list_choices(Literal["cosine", "dice"] | None)
-    ('cosine', 'dice')
+    ['cosine', 'dice']
     """
-    plain_types = map(strip_annotations, list_members(hint))
-    literals = [plain_type for plain_type in plain_types if get_origin(plain_type) is Literal]
-    return tuple(value for literal in literals for value in get_args(literal))
+    plain = map(strip_annotations, list_members(hint))
+    values = [get_args(each) for each in plain if get_origin(each) is Literal]
+    return [value for each in values for value in each]
 
 
-def get_item_type(hint: Any) -> Any:
-    """Return the type of the items of a list, None for anything but a list of one type."""
-    plain_type = strip_annotations(hint)
-    origin, arguments = get_origin(plain_type), get_args(plain_type)
-    is_open_tuple = origin is tuple and arguments[1:] == (...,)
-    is_uniform = is_open_tuple or (origin in (tuple, list, frozenset, set) and len(arguments) == 1)
-    return arguments[0] if is_uniform else None
+def _list_names(hint: Hint) -> list[str]:
+    return [value for value in list_choices(hint) if isinstance(value, str)]
 
 
-def is_list(hint: Any) -> bool:
-    """Return whether a value of a type is written as a list."""
-    plain_type = strip_annotations(hint)
-    return (get_origin(plain_type) or plain_type) in (tuple, list, frozenset, set)
+def _get_form(hint: Hint) -> type | None:
+    """Return whether a value of a type is written as a mapping or as a list; None if neither."""
+    plain = strip_annotations(hint)
+    origin = get_origin(plain) or plain
+    if is_dataclass(plain) or origin in (dict, Mapping):
+        return dict
+    return list if origin in (tuple, list, frozenset, set) else None
 
 
-def _is_mapping(hint: Any) -> bool:
-    """Return whether a value of a type is written as a mapping."""
-    plain_type = strip_annotations(hint)
-    return is_dataclass(plain_type) or (get_origin(plain_type) or plain_type) in {dict, Mapping}
+def get_item_type(hint: Hint) -> Any:
+    """Return the type of the items of a list or the values of a mapping, None without one type."""
+    arguments = get_args(strip_annotations(hint))
+    if _get_form(hint) is dict:
+        return arguments[1] if arguments else None
+    is_uniform = len(arguments) == 1 or arguments[1:] == (...,)
+    return arguments[0] if _get_form(hint) is list and is_uniform else None
 
 
 def _as_yaml_name(field_name: str) -> str:
@@ -275,102 +283,110 @@ def _as_yaml_name(field_name: str) -> str:
     return field_name.removesuffix("_")
 
 
-def _select_member(hint: Any, raw: Any) -> Any:
+def _select_member(hint: Hint, raw: Any) -> Any:
     """Return the member of a union that alone fits the form of a value, else the union."""
     members = list_members(hint)
-    if isinstance(raw, dict):
-        fitting = [*filter(_is_mapping, members)]
-    elif isinstance(raw, list):
-        fitting = [*filter(is_list, members)]
+    if isinstance(raw, (dict, list)):
+        fitting = [each for each in members if _get_form(each) is type(raw)]
     else:
-        is_named = isinstance(raw, str) and raw not in list_choices(hint)
-        named = (each for each in members if is_input_file(each) or _is_model_name(each))
-        fitting = [*named][:1] if is_named else []
+        is_named = isinstance(raw, str) and raw not in _list_names(hint)
+        named = [each for each in members if is_input_file(each) or _is_model_name(each)]
+        fitting = named[:1] if is_named else []
     return fitting[0] if len(fitting) == 1 else hint
-
-
-def _get_inner_type(hint: Any) -> Any:
-    """Return the type of the items of a list or of the values of a mapping, None without one."""
-    plain_type = strip_annotations(hint)
-    if get_origin(plain_type) in {dict, Mapping} and get_args(plain_type)[0] is str:
-        return get_args(plain_type)[1]
-    return get_item_type(hint)
 
 
 # ---- types and values as text ----
 
 _NOUNS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    Path: "a path",
-    Any: "anything",
-    type(None): "nothing (null)",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "null": "nothing (null)",
+    "object": "a mapping",
 }
-_PLURAL_NOUNS = {int: "whole numbers", float: "numbers", str: "texts"}
-_YAML_1_1_BOOLEANS = {"yes", "no", "on", "off"}
-_BOUNDS = {
-    "gt": "above {}",
-    "ge": "at least {}",
-    "lt": "below {}",
-    "le": "at most {}",
-    "min_length": "with a length of at least {}",
-    "max_length": "with a length of at most {}",
-    "multiple_of": "a multiple of {}",
+"""The types of JSON Schema in words."""
+
+_LIMITS = {
+    "exclusiveMinimum": "above {}",
+    "minimum": "at least {}",
+    "exclusiveMaximum": "below {}",
+    "maximum": "at most {}",
+    **dict.fromkeys(("minLength", "minItems", "minProperties"), "with a length of at least {}"),
+    **dict.fromkeys(("maxLength", "maxItems", "maxProperties"), "with a length of at most {}"),
+    "multipleOf": "a multiple of {}",
 }
+"""The limits of JSON Schema in words."""
 
 
-def describe_hint(hint: Any) -> str:
+def describe_hint(hint: Hint) -> str:
     """Describe a type and its range.
 
-    >>> from typing import Annotated
-    >>> describe_hint(Annotated[int, annotated_types.Gt(0)])
+    >>> from annotated_types import Gt
+    >>> describe_hint(Annotated[int, Gt(0)])
     'a whole number above 0'
     >>> describe_hint(Literal["cosine", "dice"] | None)
     'one of cosine, dice or nothing (null)'
     """
-    members = list_members(hint)
-    if len(members) > 1:
-        return " or ".join(map(describe_hint, members))
-    noun, limits = describe_type(hint), describe_range(hint)
-    if not limits:
-        return noun
-    return f"{noun} of {limits}" if limits.startswith("at ") else f"{noun} {limits}"
+    return " or ".join(_describe_whole(member) for member in list_members(hint))
 
 
-def describe_type(hint: Any) -> str:
+def describe_type(hint: Hint) -> str:
     """Describe a type without its range.
 
     >>> describe_type(tuple[int, ...])
     'a list of whole numbers'
     """
-    members = list_members(hint)
-    if len(members) > 1:
-        return " or ".join(map(describe_type, members))
-    if is_input_file(hint):
-        return "a file"
-    plain_type = strip_annotations(hint)
-    if get_origin(plain_type) is Literal:
-        values = [render_yaml(value) for value in get_args(plain_type)]
-        return values[0] if len(values) == 1 else f"one of {', '.join(values)}"
-    if is_selected_model(plain_type):
-        return "a model"
-    if is_dataclass(plain_type):
-        names = [_as_yaml_name(field.name) for field in fields(plain_type) if field.init]
-        return f"a mapping with {', '.join(names)}"
-    return _describe_plain_type(plain_type)
+    return " or ".join(_describe(member)[0] for member in list_members(hint))
 
 
-def describe_range(hint: Any) -> str:
+def describe_range(hint: Hint) -> str:
     """Describe the range of a type; blank where it has none.
 
-    >>> from typing import Annotated
-    >>> describe_range(Annotated[float, annotated_types.Interval(ge=0, le=1)])
+    >>> from annotated_types import Interval
+    >>> describe_range(Annotated[float, Interval(ge=0, le=1)])
     'from 0 to 1'
     """
-    limits = [_collect_limits(_get_annotations(member)) for member in list_members(hint)]
-    return " or ".join(_describe_limits(bounds) for bounds in limits if bounds)
+    return " or ".join(filter(None, [_describe(member)[1] for member in list_members(hint)]))
+
+
+def _describe_whole(hint: Hint) -> str:
+    noun, limits = _describe(hint)
+    return f"{noun} of {limits}" if limits.startswith("at ") else f"{noun} {limits}".strip()
+
+
+def _describe(hint: Hint) -> tuple[str, str]:
+    """Return the words for a type that is no union, and those for its range."""
+    if is_input_file(hint) or strip_annotations(hint) is SelectedModel:
+        return "a file" if is_input_file(hint) else "a model", ""
+    plain: Any = strip_annotations(hint)
+    if is_dataclass(plain):
+        return f"a mapping with {', '.join(read_settings(strip_annotations(hint)))}", ""
+    if get_origin(plain) is Literal:
+        choices = [*map(render_yaml, get_args(plain))]
+        return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}", ""
+    schema = build_type_schema(hint)
+    if schema.get("format") == "path":
+        return "a path", ""
+    if parts := get_args(plain) if "prefixItems" in schema else ():
+        return f"a list of {len(parts)}: {', '.join(map(describe_hint, parts))}", ""
+    bounds = {name: schema[name] for name in _LIMITS if name in schema}
+    bounds = {name: int(each) if each == int(each) else each for name, each in bounds.items()}
+    words = [_LIMITS[name].format(bound) for name, bound in bounds.items()]
+    if {"minimum", "maximum"} <= bounds.keys():
+        words = [f"from {bounds['minimum']} to {bounds['maximum']}"]
+    words = [each.replace("with a length of at least 1", "that is not empty") for each in words]
+    return _describe_noun(schema.get("type"), get_item_type(hint)), " and ".join(words)
+
+
+def _describe_noun(name: str | None, item_type: Hint) -> str:
+    if name != "array":
+        return _NOUNS.get(name or "", "anything")
+    if item_type in {None, Any}:
+        return "a list"
+    noun = describe_hint(item_type)
+    is_short = noun in {"a whole number", "a number", "text"}
+    return f"a list of {noun.removeprefix('a ')}s" if is_short else f"a list (each {noun})"
 
 
 def describe_value(value: Any) -> str:
@@ -381,16 +397,13 @@ def describe_value(value: Any) -> str:
     """
     if value is None or value == "":
         return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, str):
         text = f"the text {value!r}" if len(value) <= 60 else f"the text {value[:60]!r}..."
         return ".nan, which is not a number" if value.casefold() == ".nan" else text
-    if isinstance(value, (list, tuple)):
-        return "a list" if value else "an empty list"
-    if isinstance(value, Mapping):
-        return "a mapping" if value else "an empty mapping"
-    return repr(value)
+    if isinstance(value, (list, tuple, Mapping)):
+        noun = "mapping" if isinstance(value, Mapping) else "list"
+        return f"a {noun}" if value else f"an empty {noun}"
+    return render_yaml(value)
 
 
 def render_yaml(value: Any) -> str:
@@ -426,66 +439,17 @@ class Parameter:
 
 def list_parameters(cls: type) -> list[Parameter]:
     """Return the settings of a plug-in's class, in order."""
-    docs = read_arguments(cls)
-    return [
-        Parameter(
-            name=setting.name,
-            type=describe_type(setting.hint),
-            default="" if setting.needed else render_yaml(as_plain(setting.default)),
-            range=describe_range(setting.hint),
-            doc=" ".join([docs.get(setting.field.name, ""), *_describe_marks(setting)]),
-            needed=setting.needed,
-        )
-        for setting in read_settings(cls).values()
-    ]
-
-
-def _describe_marks(setting: Setting) -> Iterator[str]:
-    """Yield a sentence for each other setting without which a setting has no effect."""
-    for mark in setting.only_with:
-        values = [f"``{mark.setting}: {render_yaml(value)}``" for value in mark.values]
-        yield f"Only with {' or '.join(values) or f'``{mark.setting}``'}."
-
-
-def _describe_plain_type(plain_type: Any) -> str:
-    if _is_mapping(plain_type):
-        return "a mapping"
-    if not is_list(plain_type):
-        name: str = getattr(plain_type, "__name__", str(plain_type))
-        return _NOUNS.get(plain_type, name)
-    item_type, arguments = get_item_type(plain_type), get_args(plain_type)
-    if item_type is None and arguments:
-        return f"a list of {len(arguments)}: {', '.join(map(describe_hint, arguments))}"
-    if item_type in {None, Any}:
-        return "a list"
-    plural = "" if _get_annotations(item_type) else _PLURAL_NOUNS.get(item_type)
-    return f"a list of {plural}" if plural else f"a list (each {describe_hint(item_type)})"
-
-
-def _collect_limits(annotations: Iterable[Any]) -> dict[str, Any]:
-    """Return the bounds that annotations set: ``{"gt": 0}``."""
-    limits: dict[str, Any] = {}
-    for annotation in annotations:
-        if isinstance(annotation, annotated_types.GroupedMetadata):
-            limits |= _collect_limits(annotation)
-        elif hasattr(annotation, "metadata"):
-            limits |= _collect_limits(annotation.metadata)
-        for name in _BOUNDS:
-            bound = getattr(annotation, name, None)
-            if bound is not None:
-                # ``typing`` caches equal types, so that a bound of 0 may read as 0.0.
-                is_integer = isinstance(bound, float) and bound.is_integer()
-                limits[name] = int(bound) if is_integer else bound
-    return limits
-
-
-def _describe_limits(limits: Mapping[str, Any]) -> str:
-    if {"ge", "le"} <= limits.keys():
-        return f"from {limits['ge']} to {limits['le']}"
-    forms = _BOUNDS | (
-        {"min_length": "that is not empty"} if limits.get("min_length") == 1 else {}
-    )
-    return " and ".join(forms[name].format(limits[name]) for name in forms if name in limits)
+    docs, parameters = read_arguments(cls), []
+    for name, setting in read_settings(cls).items():
+        default = "" if setting.needed else render_yaml(as_plain(setting.default))
+        doc = [docs.get(setting.field.name, "")]
+        for mark in setting.only_with:  # without them it has no effect
+            values = [f"``{mark.setting}: {render_yaml(value)}``" for value in mark.values]
+            doc.append(f"Only with {' or '.join(values) or f'``{mark.setting}``'}.")
+        hint, text = setting.hint, " ".join(doc)
+        words = (describe_type(hint), default, describe_range(hint))
+        parameters.append(Parameter(name, *words, text, setting.needed))
+    return parameters
 
 
 # ---- what to write instead of a rejected value ----
@@ -493,88 +457,49 @@ def _describe_limits(limits: Mapping[str, Any]) -> str:
 _SWEPT = ("models", "seed")
 """The sections whose settings a sweep may vary within one run."""
 
-_MAX_VALUES = 12
-"""The largest number of values that are repeated in the help line."""
 
-
-def _suggest_remedy(hint: Any, raw: Any, location: KeyPath) -> str:
-    """Return how a rejected value, or several values in one, should be written; else blank.
-
-    >>> _suggest_remedy(int, "10,20", ("models", 1, "neighbors"))
-    'one value at a time; several values: sweep: {models.1.neighbors: [10, 20]}'
-    >>> _suggest_remedy(int, "40", ("models", 1, "neighbors"))
-    'write it without quotes: 40'
-    """
-    values = _split_values(raw)
-    is_swept = location[0] in _SWEPT and all(isinstance(step, str) for step in location[2:])
-    if (
-        is_swept
-        and 1 < len(values) <= _MAX_VALUES
-        and all(is_valid(hint, item) for item in values)
-    ):
-        path, written = ".".join(map(str, location)), ", ".join(map(render_yaml, values))
-        return f"one value at a time; several values: sweep: {{{path}: [{written}]}}"
-    return _suggest_spelling(hint, raw)
-
-
-def _split_values(raw: Any) -> list[Any]:
-    """Return the values of a list, or of a text such as ``10,20``; none of a text without YAML."""
-    if not isinstance(raw, str):
-        return raw if isinstance(raw, list) else []
-    try:
-        values = read_text(f"[{raw}]", Mark()).data
-    except UserError:
-        return []
-    return values if isinstance(values, list) else []
-
-
-def _suggest_spelling(hint: Any, raw: Any) -> str:
+def _suggest_spelling(hint: Hint, raw: Any, place: KeyPath) -> str:
     """Return how a rejected value should be written; blank if it has no other spelling.
 
-    >>> _suggest_spelling(int, "40"), _suggest_spelling(str, 40), _suggest_spelling(list[int], 1)
-    ('write it without quotes: 40', "put it in quotes: '40'", 'write it as a list: [1]')
+    >>> _suggest_spelling(int, "40", ()), _suggest_spelling(str, 40, ())
+    ('write it without quotes: 40', "put it in quotes: '40'")
+    >>> _suggest_spelling(list[int], 1, ())
+    'write it as a list: [1]'
+    >>> _suggest_spelling(int, "10,20", ("models", 1, "neighbors"))
+    'one value at a time; several values: sweep: {models.1.neighbors: [10, 20]}'
     """
+    values, nearest, remedy = raw, list[str](), ""
     if isinstance(raw, str):
-        return _suggest_for_text(hint, raw)
-    if isinstance(raw, (bool, int, float)) and is_valid(hint, str(raw)):
-        return f"put it in quotes: '{render_yaml(raw)}'"
-    if not isinstance(raw, list) and is_valid(hint, [raw]):
-        return f"write it as a list: [{render_yaml(raw)}]"
-    return ""
+        nearest = find_nearest(raw, _list_names(hint), limit=1)
+        with suppress(UserError):
+            values = read_text(f"[{raw}]", Mark()).data
+    is_several = isinstance(values, list) and all(is_valid(hint, value) for value in values)
+    if is_several and len(values) == 1 and isinstance(raw, str):
+        remedy = f"write it without quotes: {render_yaml(values[0])}"
+    elif is_several and len(values) > 1 and place and place[0] in _SWEPT:
+        written = f"sweep: {{{'.'.join(map(str, place))}: {render_yaml(values)}}}"
+        remedy = f"one value at a time; several values: {written}"
+    elif nearest:
+        remedy = f"did you mean {nearest[0]}?"
+    elif raw in ("yes", "no", "on", "off") and bool in list_members(hint):
+        remedy = "write true or false"
+    elif isinstance(raw, (bool, int, float)) and is_valid(hint, str(raw)):
+        remedy = f"put it in quotes: '{render_yaml(raw)}'"
+    elif not isinstance(raw, list) and is_valid(hint, [raw]):
+        remedy = f"write it as a list: [{render_yaml(raw)}]"
+    return remedy
 
 
 def suggest_default(setting: Setting) -> str:
     """Return the help line that names the default of a setting; blank without a plain default."""
     default = setting.default
-    if setting.needed or default is None or is_dataclass(default):
+    if default in (None, "", ()) or is_dataclass(default):
         return ""
     return f"the default is {render_yaml(as_plain(default))}"
 
 
-def _suggest_for_text(hint: Any, raw: str) -> str:
-    names = [choice for choice in list_choices(hint) if isinstance(choice, str)]
-    nearest = find_nearest(raw, names, limit=1)
-    if nearest:
-        return f"did you mean {nearest[0]}?"
-    if raw.casefold() in _YAML_1_1_BOOLEANS and bool in list_members(hint):
-        return "write true or false"
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        value = raw
-    if value != raw and is_valid(hint, value):
-        return f"write it without quotes: {render_yaml(value)}"
-    return f"write it as a list: [{raw}]" if is_valid(hint, [raw]) else ""
-
-
-_RANGE_FAULTS = ("than", "too_short", "too_long", "multiple", "pattern", "predicate")
+_RANGE_FAULTS = ("than", "too_short", "too_long", "multiple", "pattern", "predicate", "finite")
 """Parts of the names of pydantic's errors for a value of the right type outside its range."""
-
-_LARGEST = 2**63 - 1
-"""The largest number that fits the arrays in which settings are stored."""
-
-_SPACE = ("tune", "space")
-"""The keys of an entry that lead to the settings that a search varies."""
 
 _ResolveEntry: TypeAlias = Callable[[str, Any, KeyPath], Any]
 """Resolves the entry of a plug-in: kind, entry and location; None if it has a fault."""
@@ -599,64 +524,73 @@ class Builder:
     entry_keys: tuple[str, ...] = ()
     searched: frozenset[str] = frozenset()
 
-    def build(self, cls: type, raw: Mapping[str, Any], location: KeyPath) -> Any:
+    def build(self, cls: type, raw: Mapping[str, Any], place: KeyPath) -> Any:
         """Build a dataclass from its settings; return None if there is a fault."""
         read_settings(cls)
-        return self.validate(cls, raw, location)
+        return self.validate(cls, raw, place)
 
-    def validate(self, hint: Hint, raw: Any, location: KeyPath, default: str = "") -> Any:
+    def validate(self, hint: Hint, raw: Any, place: KeyPath, default: str = "") -> Any:
         """Return a value as its type has it, None if there is a fault.
 
         ``default`` is the help line of a fault of the value as a whole.
         """
         n_faults = len(self.document.faults)
-        value = self._read(hint, raw, location, self.owner, default)
+        value = self._read(hint, raw, place, self.owner, default)
         return value if len(self.document.faults) == n_faults else None
 
-    def validate_fields(
-        self, cls: type, raw: Mapping[str, Any], location: KeyPath
+    def read_fields(
+        self, cls: type, raw: Mapping[str, Any], place: KeyPath, owner: str = ""
     ) -> dict[str, Any]:
-        """Return the valid settings of a mapping by key; the faults of the others are recorded."""
-        n_faults, values = len(self.document.faults), self.read_fields(cls, raw, location)
-        if len(self.document.faults) == n_faults:
-            self._construct(cls, values, location, self.owner)
+        """Return the valid settings of a mapping by key; record its faults."""
+        settings, owner, values = read_settings(cls), owner or self.owner, dict[str, Any]()
+        self.refuse_unknown(raw, settings, place, owner)
+        for name, setting in settings.items():
+            if setting.needed and name not in raw:
+                remedy = f"add {name}: {describe_hint(setting.hint)}"
+                self.document.add_fault(place, f"{owner} needs {name}", remedy=remedy)
+        for key in [key for key in raw if key in settings]:
+            n_faults, inner = len(self.document.faults), (*place, key)
+            default = suggest_default(settings[key])
+            value = self._read(settings[key].hint, raw[key], inner, f"{owner}.{key}", default)
+            if len(self.document.faults) == n_faults:
+                values[key] = value
         return values
 
-    def refuse_unknown_keys(
-        self, settings: Mapping[str, Setting], keys: Iterable[str], location: KeyPath
+    def refuse_unknown(
+        self, keys: Iterable[str], settings: Iterable[str], place: KeyPath, owner: str
     ) -> None:
         """Record each key that is not a setting."""
-        for name in [name for name in keys if name not in settings]:
-            self._blame_key((*location, name), self.owner, settings)
+        names = {*settings, *(self.entry_keys if owner == self.owner else ())}
+        for key in [key for key in keys if key not in settings]:
+            message, remedy = f"not a setting of {owner}", suggest(key, names)
+            self.document.add_fault(
+                (*place, key), message, remedy=remedy, kind=UnknownKey, key=True
+            )
 
     def _read(self, hint: Hint, raw: Any, place: KeyPath, owner: str, default: str = "") -> Any:
         """Return a value, or what is left of it after its faults are recorded."""
-        member = _select_member(hint, raw)
-        if is_selected_model(member) and self.resolve_entry is not None:
-            return self._select_model(raw, place, self.resolve_entry)
-        if is_input_file(member) and isinstance(raw, str):
-            return self._resolve_file(raw, place, list_choices(hint))
-        if _is_model_name(member) and isinstance(raw, str) and is_valid(member, raw):
-            return self._resolve_model(raw, place)
-        if isinstance(raw, (list, dict)):
-            return self._read_inside(member, raw, place, owner, default)
-        return self._read_plain(member, raw, place, default)
+        member, value = _select_member(hint, raw), None
+        plain, item_type = strip_annotations(member), get_item_type(member)
+        if plain is SelectedModel and self.resolve_entry is not None:
+            value = self._select_model(raw, place, self.resolve_entry)
+        elif isinstance(raw, str) and is_input_file(member):
+            value = self._resolve_file(raw, place, _list_names(hint))
+        elif isinstance(raw, str) and _is_model_name(member):
+            value = self._resolve_model(raw, place)
+        elif is_dataclass(plain) and isinstance(raw, dict):
+            value = self._build(plain, raw, place, owner)
+        elif item_type is not None and _get_form(member) is type(raw):
+            value = self._read_items(member, raw, place, owner, default)
+        else:
+            value = self._convert(member, member, raw, place, default)
+        return value
 
-    def _read_inside(self, hint: Hint, raw: Any, place: KeyPath, owner: str, default: str) -> Any:
+    def _read_items(self, hint: Hint, raw: Any, place: KeyPath, owner: str, default: str) -> Any:
         """Return a list or a mapping, each of whose faults has its place."""
-        cls: Any = strip_annotations(hint)
-        item_type = _get_inner_type(hint)
-        if is_dataclass(strip_annotations(hint)) and isinstance(raw, dict):
-            n_faults, values = len(self.document.faults), self.read_fields(cls, raw, place, owner)
-            if len(self.document.faults) > n_faults:
-                return None
-            return self._construct(cls, values, place, owner, raw)
-        if item_type is None or is_list(hint) is isinstance(raw, dict):
-            return self._read_plain(hint, raw, place, default)
-        limits = _collect_limits(_get_annotations(hint))
-        is_short = len(raw) < limits.get("min_length", 0)
-        if is_short or len(raw) > limits.get("max_length", math.inf):
-            self._blame(hint, raw, place, default, ["too_short" if is_short else "too_long"])
+        any_items: Hint = dict[str, Any] if isinstance(raw, dict) else list[Any]
+        sized = Annotated[any_items, "", *_get_marks(hint)]
+        plain, item_type = strip_annotations(hint), get_item_type(hint)
+        if self._convert(sized, hint, raw, place, default) is None:
             return None
         if isinstance(raw, dict):
             return {
@@ -664,58 +598,34 @@ class Builder:
                 for key, item in raw.items()
             }
         items = [self._read(item_type, each, (*place, at), owner) for at, each in enumerate(raw)]
-        return (get_origin(cls) or cls)(items)
+        return (get_origin(plain) or plain)(items)
 
-    def _read_plain(self, hint: Hint, raw: Any, place: KeyPath, default: str) -> Any:
-        """Return a value without settings of its own inside, as pydantic reads it."""
+    def _convert(self, hint: Hint, shown: Hint, raw: Any, place: KeyPath, default: str) -> Any:
+        """Return a value as pydantic reads it; its fault is that it is not of the type shown."""
         try:
-            value = validate_value(hint, raw)
+            return validate_value(hint, raw)
         except ValidationError as error:
-            errors = error.errors(include_url=False, include_input=False)
-            if errors[0]["type"] == "value_error":
-                message = str(errors[0]["ctx"]["error"])
-                self.document.add_fault(place, message, kind=OutOfRange)
-            else:
-                self._blame(hint, raw, place, default, [each["type"] for each in errors])
+            kinds = [each["type"] for each in error.errors(include_url=False, include_input=False)]
+        is_choice = isinstance(raw, str) and "literal_error" in kinds
+        is_range = is_choice or any(part in kind for kind in kinds for part in _RANGE_FAULTS)
+        found = repr(raw) if is_choice else describe_value(raw)
+        if isinstance(raw, list) and "too_long" in kinds:
+            found = f"a list of {len(raw):,}"
+        wanted = describe_hint(shown)
+        self.document.add_fault(
+            place,
+            f"must be {wanted}, found {found}",
+            remedy=_suggest_spelling(shown, raw, place) or default or f"give {wanted}",
+            kind=OutOfRange if is_range else WrongType,
+        )
+        return None
+
+    def _build(self, cls: Any, raw: Mapping[str, Any], place: KeyPath, owner: str) -> Any:
+        """Return an object with its settings; None after a fault, or if its class refuses them."""
+        n_faults, settings = len(self.document.faults), read_settings(cls)
+        values = self.read_fields(cls, raw, place, owner)
+        if len(self.document.faults) > n_faults:
             return None
-        is_number = isinstance(raw, (int, float)) and strip_annotations(hint) is not Any
-        if is_number and abs(raw) > _LARGEST:
-            found = f"found {render_yaml(raw)[:24]}, which is too large"
-            message, remedy = f"must be {describe_hint(hint)}, {found}", "give a smaller number"
-            self.document.add_fault(place, message, remedy=default or remedy, kind=OutOfRange)
-        return value
-
-    def read_fields(
-        self, cls: type, raw: Mapping[str, Any], location: KeyPath, owner: str = ""
-    ) -> dict[str, Any]:
-        """Return the valid settings of a mapping by key; record its faults."""
-        settings, owner = read_settings(cls), owner or self.owner
-        names = {*settings, *(self.entry_keys if owner == self.owner else ())}
-        for key in [key for key in raw if key not in settings]:
-            self._blame_key((*location, key), owner, names)
-        for name, setting in settings.items():
-            if setting.needed and name not in raw:
-                remedy = f"add {name}: {describe_hint(setting.hint)}"
-                self.document.add_fault(location, f"{owner} needs {name}", remedy=remedy)
-        values: dict[str, Any] = {}
-        for key in [key for key in raw if key in settings]:
-            n_faults, place = len(self.document.faults), (*location, key)
-            help_line = suggest_default(settings[key])
-            value = self._read(settings[key].hint, raw[key], place, f"{owner}.{key}", help_line)
-            if len(self.document.faults) == n_faults:
-                values[key] = value
-        return values
-
-    def _construct(
-        self,
-        cls: Any,
-        values: Mapping[str, Any],
-        place: KeyPath,
-        owner: str,
-        raw: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Any:
-        """Return an object with the settings; None if its class refuses them."""
-        settings = read_settings(cls)
         try:
             built = cls(**{settings[key].field.name: value for key, value in values.items()})
         except UserError as error:
@@ -736,34 +646,31 @@ class Builder:
         searched: Collection[str],
     ) -> None:
         """Record each setting that has no effect, because of the value of another one."""
+        values = {key: as_plain(setting.default) for key, setting in settings.items()}
+        values |= given
         for key, setting in settings.items():
-            if not setting.only_with:
-                continue
-            is_set = given.get(key, default := as_plain(setting.default)) != default
-            for mark in setting.only_with if is_set or key in searched else ():
-                other = mark.setting
-                value = given.get(other, as_plain(settings[other].default))
+            is_set = key in searched or values[key] != as_plain(setting.default)
+            for mark in setting.only_with if is_set else ():
+                other, value = mark.setting, values[mark.setting]
                 if other in searched or mark.is_met(value):
                     continue
                 needed = f"{other}: {render_yaml(mark.values[0])}" if mark.values else other
                 self.document.add_fault(
-                    (*place, *(_SPACE if key in searched else ()), key),
+                    (*place, *(("tune", "space") if key in searched else ()), key),
                     f"has no effect with {other}: {render_yaml(value)}",
                     remedy=f"set {needed}, or leave {key} out",
                     kind=Contradiction,
                 )
 
-    def _select_model(
-        self, raw: Any, place: KeyPath, resolve_entry: _ResolveEntry
-    ) -> SelectedModel | None:
+    def _select_model(self, raw: Any, place: KeyPath, resolve_entry: _ResolveEntry) -> Any:
         """Return the model of an entry inside another one: no label, search or re-ranker."""
-        for key in ("label", "tune", "rerank", "baseline") if isinstance(raw, dict) else ():
-            if key in raw:
+        entry = dict(raw) if isinstance(raw, dict) else raw
+        for key in ("label", "tune", "rerank", "baseline"):
+            if isinstance(entry, dict) and entry.pop(key, raw) is not raw:
                 message = f"a model inside {self.owner} has no {key}"
                 remedy = f"remove {key}, or list the model under models too"
                 self.document.add_fault((*place, key), message, remedy=remedy, kind=UnknownKey)
-                raw = {name: value for name, value in raw.items() if name != key}
-        spec = resolve_entry("models", raw, place)
+        spec = resolve_entry("models", entry, place)
         if spec is None:
             return None
         name: str = spec.name
@@ -772,26 +679,22 @@ class Builder:
             self.path_texts[path], name = name, path.as_posix()
         return SelectedModel(name, spec.plugin)
 
-    def _resolve_file(self, raw: str, place: KeyPath, alternatives: Sequence[Any]) -> Path | None:
-        """Return the path of an existing file; the setting also accepts the alternatives."""
+    def _resolve_file(self, raw: str, place: KeyPath, names: Sequence[str]) -> Path | None:
+        """Return the path of an existing file; the setting also accepts the names."""
         if is_hub_address(raw):
-            try:
+            with self.document.recording(place):
                 path = fetch_hub_file(raw)
-            except UserError as error:
-                self.document.add_error(place, error)
-                return None
-            self.path_texts[path] = name_hub_file(path)
-            return path
+                self.path_texts[path] = name_hub_file(path)
+                return path
+            return None
         path = (self.document.mark(place).folder / raw).absolute()
         if is_file(path):
             self.path_texts[path] = raw
             return path
-        names = [name for name in alternatives if isinstance(name, str)]
-        message = (
-            f"{raw!r} is neither {', '.join(names)} nor a file" if names else f"no file {raw!r}"
-        )
+        message = f"{raw!r} is neither {', '.join(names)} nor a file"
         nearest = find_nearest(raw, names, limit=1)
         remedy = f"did you mean {nearest[0]}?" if nearest else suggest_file(path)
+        message = message if names else f"no file {raw!r}"
         self.document.add_fault(place, message, remedy=remedy, kind=MissingFile)
         return None
 
@@ -803,24 +706,3 @@ class Builder:
             return raw
         self.path_texts[path] = raw
         return str(path)
-
-    def _blame_key(self, place: KeyPath, owner: str, names: Iterable[str]) -> None:
-        message, remedy = f"not a setting of {owner}", suggest(str(place[-1]), names)
-        self.document.add_fault(place, message, remedy=remedy, kind=UnknownKey, key=True)
-
-    def _blame(
-        self, hint: Hint, raw: Any, location: KeyPath, default: str, kinds: Sequence[str]
-    ) -> None:
-        is_choice = isinstance(raw, str) and "literal_error" in kinds
-        is_range = is_choice or any(part in kind for kind in kinds for part in _RANGE_FAULTS)
-        text = repr(raw) if is_choice else describe_value(raw)
-        if isinstance(raw, list) and "too_long" in kinds:
-            text = f"a list of {len(raw):,}"
-        self.document.add_fault(
-            location,
-            f"must be {describe_hint(hint)}, found {text}",
-            remedy=_suggest_remedy(hint, raw, location)
-            or default
-            or f"give {describe_hint(hint)}",
-            kind=OutOfRange if is_range else WrongType,
-        )

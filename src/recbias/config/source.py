@@ -1,19 +1,19 @@
-"""The specs of the package by name: ``quickstart``, ``papers/lmrec/users``.
+"""The text of an experiment: its file, the files that it extends, and overrides.
 
-The text of an experiment: its file, the files that it extends, and overrides.
-
-An override sets one value by its path: ``models.1.neighbors=40``.
+A packaged spec has a name: ``quickstart``, ``papers/lmrec/users``. An override sets one value by
+its path: ``models.1.neighbors=40``.
 """
 
 from __future__ import annotations
 
-import math
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
+from recbias.config.settings import as_plain
 from recbias.core.errors import (
     Contradiction,
     Faults,
@@ -126,9 +126,7 @@ def summarize_spec(path: Path) -> str:
 def _list_read_files(path: Path) -> Iterator[Path]:
     """Yield the files that a spec names, and those of the specs that it extends."""
     data = read_file(path).data
-    for text in _list_texts(data):
-        if is_file(file := path.parent / text):
-            yield file
+    yield from filter(is_file, (path.parent / text for text in _list_texts(data)))
     if "extends" in data:
         yield from _list_read_files(_find_extended(path.parent, data["extends"]))
 
@@ -145,6 +143,8 @@ SWEEP = "sweep"
 """The key of settings to vary; its keys are paths of settings."""
 
 _ASSIGNMENT = re.compile(r"((?:[^=()]|\([^()]*\))*)=(.*)", re.DOTALL)
+"""Matches the path, an equals sign that is not in the parentheses of a label, and the value."""
+
 _PARENTHESES = re.compile(r"(\([^()]*\))")
 
 _ALTERNATIVES = {"seed": "seeds", "seeds": "seed"}
@@ -184,35 +184,56 @@ def read_mapping(source: Mapping[str, Any]) -> Document:
     Raises:
         WrongType: It holds a value that YAML cannot represent.
     """
-    return Document(_to_yaml_data(source, ()), base=Path())
+    plain = as_plain(source)
+    try:
+        return Document(json.loads(json.dumps(plain, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        place, remedy = (
+            format_key_path(_locate_fault(plain)),
+            "give text, numbers, lists, mappings",
+        )
+        raise WrongType(
+            f"cannot be written in YAML: {error}", where=place, remedy=remedy
+        ) from error
+
+
+def _locate_fault(value: Any) -> KeyPath:
+    """Return the place inside a value at which JSON cannot represent it."""
+    items = value if isinstance(value, dict) else {}
+    items = dict(enumerate(value)) if isinstance(value, list) else items
+    for key, item in items.items():
+        try:
+            json.dumps(item, allow_nan=False)
+        except (TypeError, ValueError):
+            return (key, *_locate_fault(item))
+    return ()
 
 
 def _extend(document: Document, chain: tuple[Path, ...]) -> Document:
     """Return a document merged over the file that it extends; ``chain`` led here."""
     if "extends" not in document.data:
         return document
-    name = document.data.pop("extends")
+    name, place = document.data.pop("extends"), ("extends",)
     if not isinstance(name, str):
         message, remedy = "must be one file or packaged spec", "write extends: other.yaml"
-        raise document.error(("extends",), message, kind=WrongType, remedy=remedy)
+        raise document.error(place, message, kind=WrongType, remedy=remedy)
     try:
         path = _find_extended(document.base, name)
     except UserError as error:
-        raise document.error(
-            ("extends",), error.message, kind=type(error), remedy=error.remedy
-        ) from error
+        kind, remedy = type(error), error.remedy
+        raise document.error(place, error.message, kind=kind, remedy=remedy) from error
     target = path.resolve()
     if target in chain:
         cycle = " -> ".join(file.name for file in (*chain[chain.index(target) :], target))
         message, remedy = f"these files extend each other: {cycle}", "extend another file"
-        raise document.error(("extends",), message, kind=Contradiction, remedy=remedy)
+        raise document.error(place, message, kind=Contradiction, remedy=remedy)
     base = _extend(read_file(path, len(chain) + 1), (*chain, target))
-    replaced: set[KeyPath] = set()
-    _merge_data(base.data, document.data, (), replaced)
+    for replaced in _merge_data(base.data, document.data, ()):
+        base.forget(replaced)
     return Document(
         base.data,
-        _exclude_below(base.keys, replaced) | document.keys,
-        _exclude_below(base.values, replaced) | document.values,
+        base.keys | document.keys,
+        base.values | document.values,
         document.base,
         [*base.faults, *document.faults],
     )
@@ -229,55 +250,23 @@ def _find_extended(folder: Path, name: str) -> Path:
     return list_specs()[resolve_spec(name)]
 
 
-def _exclude_below(marks: Mapping[KeyPath, Mark], replaced: set[KeyPath]) -> dict[KeyPath, Mark]:
-    """Return the marks of values that are neither replaced nor inside a replaced value."""
-    return {
-        location: mark
-        for location, mark in marks.items()
-        if replaced.isdisjoint(location[: end + 1] for end in range(len(location)))
-    }
-
-
 def _merge_data(
-    base: dict[str, Any], over: dict[str, Any], location: KeyPath, replaced: set[KeyPath]
-) -> None:
+    base: dict[str, Any], over: dict[str, Any], location: KeyPath
+) -> Iterator[KeyPath]:
+    """Merge a mapping into another one, and yield the places of the values that are replaced.
+
+    A value that names another plug-in than the base replaces it.
+    """
     for key, value in over.items():
-        base_value = base.get(key)
-        if isinstance(base_value, dict) and _can_merge(base_value, value):
-            _merge_data(base_value, value, (*location, key), replaced)
+        entries: list[Any] = [base.get(key), value]
+        are_mappings = all(isinstance(entry, dict) for entry in entries)
+        named = [entry for entry in entries if are_mappings and "name" in entry]
+        place = (*location, key)
+        if are_mappings and len({normalize_name(str(entry["name"])) for entry in named}) < 2:
+            yield from _merge_data(base[key], value, place)
         else:
             base[key] = value
-            replaced.add((*location, key))
-
-
-def _can_merge(base: dict[str, Any], over: Any) -> bool:
-    """Return whether a value is a mapping that does not name another plug-in than the base."""
-    if not isinstance(over, dict):
-        return False
-    names = [normalize_name(str(entry["name"])) for entry in (base, over) if "name" in entry]
-    return len(set(names)) < 2
-
-
-def _to_yaml_data(value: Any, location: KeyPath) -> Any:
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {
-            str(key): _to_yaml_data(item, (*location, str(key))) for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [_to_yaml_data(item, (*location, index)) for index, item in enumerate(value)]
-    if isinstance(value, PurePath):
-        return value.as_posix()
-    if isinstance(value, float) and math.isnan(value):
-        raise WrongType("must be a number, found NaN", where=format_key_path(location))
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    message = f"{type(value).__name__} values cannot be written in YAML"
-    remedy = "give text, numbers, lists and mappings"
-    raise WrongType(message, where=format_key_path(location), remedy=remedy)
+            yield place
 
 
 def _apply_override(document: Document, text: str, number: int = 0) -> None:
@@ -285,37 +274,20 @@ def _apply_override(document: Document, text: str, number: int = 0) -> None:
     source = text if text.startswith("--") else f"--set {text}"
     mark = Mark(source, rank=_OVERRIDE_RANK + number, folder=document.base, lined=False)
     try:
-        path, equals, value_text = _split_assignment(text.removeprefix("--"))
-        if not equals or not path.strip():
+        match = _ASSIGNMENT.match(text.removeprefix("--"))
+        path, value_text = match.groups() if match else ("", "")
+        if not path.strip():
             raise WrongType("is not KEY=VALUE", remedy="write --set models.1.neighbors=40")
         steps, value = split_path(path), read_text(value_text, mark)
-        if value.data is not None:
-            _remove_alternative(document, steps)
+        other = _ALTERNATIVES.get(".".join(steps), "")
+        is_replaced = value.data is not None and other in document.data
+        if is_replaced and document.mark((other,)).rank < _OVERRIDE_RANK:
+            del document.data[other]
+            document.forget((other,))
         place_value(document, steps, value, mark)
     except UserError as error:
         fault = type(error)(error.message, where=mark.file, remedy=error.remedy)
         document.faults.append((mark, fault))
-
-
-def _split_assignment(text: str) -> tuple[str, str, str]:
-    """Return the path, the equals sign and the value; a sign in parentheses is of a label.
-
-    >>> _split_assignment("models.KNN(k=5).shrink=3")
-    ('models.KNN(k=5).shrink', '=', '3')
-    """
-    match = _ASSIGNMENT.match(text)
-    return (match[1], "=", match[2]) if match else text.partition("=")
-
-
-def _remove_alternative(document: Document, steps: Sequence[str]) -> None:
-    """Remove ``seed`` from the spec for an override of ``seeds``, and the reverse."""
-    other = _ALTERNATIVES.get(steps[0]) if len(steps) == 1 else None
-    if other is None or other not in document.data:
-        return
-    if document.mark((other,)).rank >= _OVERRIDE_RANK:
-        return
-    del document.data[other]
-    document.forget((other,))
 
 
 def split_path(path: str) -> list[str]:
@@ -368,15 +340,14 @@ def _open_container(
     if value is None:
         document.keys.setdefault(location, mark)
         document.values.setdefault(location, mark)
-        return {}
-    if isinstance(value, str):
+        value = {}
+    elif isinstance(value, str):
         document.values[*location, "name"] = document.mark(location)
-        return {"name": value}
-    if not isinstance(value, (dict, list)):
+        value = {"name": value}
+    elif not isinstance(value, (dict, list)):
         path = document.format_path(location)
-        raise UnknownKey(
-            f"{path} is {value!r}, which has no settings", remedy=f"set {path} itself"
-        )
+        message, remedy = f"{path} is {value!r}, which has no settings", f"set {path} itself"
+        raise UnknownKey(message, remedy=remedy)
     return value
 
 
@@ -402,31 +373,24 @@ def take_step(
 
 def _find_entry(entries: Sequence[Any], step: str, location: KeyPath) -> int:
     """Return the position of an entry of a list that a path names by its position or its label."""
-    last, name = len(entries) - 1, ".".join(map(str, location))
+    last, name, shown = len(entries) - 1, ".".join(map(str, location)), format_key_path(location)
     if re.fullmatch("[0-9]{1,9}", step) and int(step) <= last:
         return int(step)
     labels = [_get_label(entry) for entry in entries]
-    wanted = normalize_name(step)
-    matches = [at for at, label in enumerate(labels) if label and normalize_name(label) == wanted]
+    matches = [
+        at for at, label in enumerate(labels) if normalize_name(label) == normalize_name(step)
+    ]
     if len(matches) == 1:
         return matches[0]
     if matches:
-        message = f"{step!r} is the label of {len(matches)} entries of {format_key_path(location)}"
+        message = f"{step!r} is the label of {len(matches)} entries of {shown}"
         remedy = f"write {' or '.join(f'{name}.{at}' for at in matches)}"
         raise Contradiction(message, remedy=remedy)
-    indexes = f"{name}.0 to {name}.{last}" if last > 0 else f"{name}.0"
-    start = normalize_name(re.split(r"\(| \+ ", step, maxsplit=1)[0])
-    same = [f"{name}.{at}" for at, label in enumerate(labels) if normalize_name(label) == start]
-    if same and start != wanted:
-        message = f"{step!r} is no label of {format_key_path(location)} in the spec"
-        remedy = f"write {' or '.join(same)}: names with settings are made later; or give a label"
-        raise UnknownKey(message, remedy=remedy)
-    nearest = find_nearest(step, filter(None, labels), limit=1)
-    remedy = f"did you mean {nearest[0]}?" if nearest else f"it has {indexes}"
-    raise UnknownKey(
-        f"{format_key_path(location)} is a list without {step!r}",
-        remedy=remedy if entries else "it is empty",
-    )
+    remedy = f"it has {name}.0" + (f" to {name}.{last}" if last else "")
+    if nearest := find_nearest(step.partition("(")[0], filter(None, labels), limit=1):
+        remedy = f"did you mean {nearest[0]}?"
+    remedy = remedy if entries else "it is empty"
+    raise UnknownKey(f"{shown} is a list without {step!r}", remedy=remedy)
 
 
 def _get_label(entry: Any) -> str:

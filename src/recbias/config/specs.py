@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
-from recbias.core.errors import ConfigError, Contradiction, OutOfRange
+from recbias.core.errors import ConfigError, Contradiction, OutOfRange, WrongType
 from recbias.core.grouping import validate_grouping
-from recbias.core.measures import Direction
+from recbias.core.measures import Direction, parse_metric
 from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
 from recbias.core.text import normalize_name
 from recbias.formats.yaml import KeyPath
@@ -89,66 +89,26 @@ class Tune:
         return "higher" if self.objective == "largest_p" else self.metric.direction
 
 
+# fmt: off
 Gap: TypeAlias = Literal[
-    "groups",
-    "difference",
-    "ratio",
-    "std",
-    "ugf",
-    "mad",
-    "cross_entropy",
-    "atkinson",
-    "atkinson_within",
-    "atkinson_total",
-    "worst",
-    "worst_quarter",
+    "groups", "difference", "ratio", "std", "ugf", "mad", "cross_entropy", "atkinson",
+    "atkinson_within", "atkinson_total", "worst", "worst_quarter",
 ]
+# fmt: on
 """How a metric is reported by group: the mean of each group, or one number for their spread."""
-
-GAPS: tuple[Gap, ...] = get_args(Gap)
 
 DEFAULT_GAPS: tuple[Gap, ...] = ("groups", "difference", "ratio", "std")
 """The ways in which a metric with ``by`` and without ``gap`` is reported."""
 
-_GAP_DIRECTIONS: dict[str, Direction] = {
-    **dict.fromkeys(("difference", "std", "ugf", "mad", "cross_entropy"), "lower"),
-    **dict.fromkeys(("atkinson", "atkinson_within", "atkinson_total"), "lower"),
-    "ratio": "higher",
-}
-"""The directions of the gaps; the worst groups have that of the metric."""
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """The grouping of a metric by a label of the queries.
-
-    Args:
-        by: A label, a condition, or a combination of them: ``gender&age < 25``.
-        gap: How the groups are reported; blank for every way, until the entry is expanded.
-        min_group: The least number of values of a group that is compared with others.
-        reference_group: The group that each other group is compared with; blank for all pairs.
-        pairs: The groups that are compared, two and two; empty for all pairs.
-    """
-
-    by: str
-    gap: Gap | Literal[""] = ""
-    min_group: int = 0
-    reference_group: str = ""
-    pairs: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The keys of the entry: ``by``, ``gap``, and the others if they are given."""
-        given = {name: value for name, value in vars(self).items() if value}
-        given |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
-        return {"by": self.by, "gap": self.gap} | given
+_OF_METRIC = ("groups", "worst", "worst_quarter")
+"""The gaps of which that value is best that is best of the metric; of others, a small one."""
 
 
 _GroupName: TypeAlias = str | int | float
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupingKeys:
+@dataclass(frozen=True)
+class Grouping:
     """The keys of an entry of a metric that is reported by groups of queries.
 
     Args:
@@ -163,9 +123,9 @@ class GroupingKeys:
 
     by: str
     gap: Gap | None = None
-    min_group: Annotated[int, Ge(1)] | None = None
-    reference_group: _GroupName | None = None
-    pairs: Annotated[tuple[tuple[_GroupName, _GroupName], ...], MinLen(1)] | None = None
+    min_group: Annotated[int, Ge(0)] = 0
+    reference_group: _GroupName = ""
+    pairs: tuple[tuple[_GroupName, _GroupName], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse groups that are not formed, and comparisons that are not made.
@@ -177,23 +137,29 @@ class GroupingKeys:
             validate_grouping(self.by)
         except ConfigError as error:
             raise type(error)(error.message, where="by", remedy=error.remedy) from error
-        compared = {"reference_group": self.reference_group, "pairs": self.pairs}
-        for key in [key for key, value in compared.items() if value is not None]:
-            if self.gap not in {None, "groups"}:
-                remedy = f"remove gap, set gap: groups, or leave {key} out"
-                raise Contradiction(
-                    f"has no effect with gap: {self.gap}", where=key, remedy=remedy
-                )
-        if None not in compared.values():
+        for key in ("reference_group", "pairs"):
+            if getattr(self, key) not in {"", ()} and self.gap not in {None, "groups"}:
+                message, remedy = f"has no effect with gap: {self.gap}", f"remove gap, or {key}"
+                raise Contradiction(message, where=key, remedy=remedy)
+        if self.pairs and self.reference_group != "":
             message, remedy = "has no effect with pairs", "remove one of the two"
             raise Contradiction(message, where="reference_group", remedy=remedy)
+        names = {"reference_group": str(self.reference_group)}
+        pairs = {"pairs": tuple((str(a), str(b)) for a, b in self.pairs)}
+        vars(self).update(names | pairs)
+
+    def report(self, gap: Gap) -> Grouping:
+        """Return the grouping with one way to report it; only groups have comparisons."""
+        return (
+            replace(self, gap=gap) if gap == "groups" else Grouping(self.by, gap, self.min_group)
+        )
 
     @property
-    def grouping(self) -> Grouping:
-        """The grouping of the metric."""
-        reference = "" if self.reference_group is None else str(self.reference_group)
-        pairs = tuple((str(a), str(b)) for a, b in self.pairs or ())
-        return Grouping(self.by, self.gap or "", self.min_group or 0, reference, pairs)
+    def settings(self) -> dict[str, Any]:
+        """The keys of the entry: ``by``, ``gap``, and the others if they are given."""
+        given = {name: value for name, value in vars(self).items() if value}
+        given |= {"pairs": [list(pair) for pair in self.pairs]} if self.pairs else {}
+        return {"by": self.by, "gap": self.gap or ""} | given
 
 
 @dataclass(frozen=True)
@@ -262,9 +228,9 @@ class PluginSpec:
     @property
     def direction(self) -> Direction:
         """Whether higher or lower is better; for a gap, a smaller difference is better."""
-        gap = self.grouping.gap if self.grouping else ""
-        direction: Direction = _GAP_DIRECTIONS.get(gap) or self.plugin.direction
-        return direction
+        gap = (self.grouping and self.grouping.gap) or "groups"
+        direction: Direction = self.plugin.direction if gap in _OF_METRIC else "lower"
+        return "higher" if gap == "ratio" else direction
 
 
 @dataclass(frozen=True)
@@ -455,23 +421,27 @@ class ClaimSpec:
             raise Contradiction(message, where="by", remedy="add groups: [the first, the second]")
 
 
+def read_metric_name(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name and the settings of a metric; of what is not its notation, the text."""
+    try:
+        return parse_metric(text)
+    except WrongType:
+        return text, {}
+
+
 def find_claimed(
     metrics: Sequence[PluginSpec], metric: str | Mapping[str, Any], k: int
 ) -> PluginSpec | None:
     """Return the metric that a claim is about, at ``k`` if it names no cutoff; None without it."""
-    entry: dict[str, Any] = {"name": metric} if isinstance(metric, str) else dict(metric)
-    name, _, cutoff = str(entry.pop("name", "")).partition("@")
-    wanted = cutoff or str(entry.get("k", k))
-    return next(
-        (
-            spec
-            for spec in metrics
-            if normalize_name(spec.name) == normalize_name(name)
-            and spec.cutoff in {None, int(wanted) if wanted.isdecimal() else None}
-            and all(spec.parameters.get(key) == value for key, value in entry.items())
-        ),
-        None,
-    )
+    entry = {"name": metric} if isinstance(metric, str) else dict(metric)
+    name, settings = read_metric_name(str(entry.pop("name", "")))
+    wanted = {"k": k} | settings | entry
+    for spec in metrics:
+        given = spec.parameters | {"k": spec.cutoff or wanted["k"]}
+        is_named = normalize_name(spec.name) == normalize_name(name)
+        if is_named and all(given.get(key) == value for key, value in wanted.items()):
+            return spec
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)

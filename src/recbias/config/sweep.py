@@ -154,80 +154,64 @@ def _enter(entry: Any, step: str | int) -> Any:
 
 def _refuse_many_or_overlapping(document: Document, settings: Sequence[_Swept]) -> None:
     """Record too many combinations, and each setting that is another one or inside it."""
-    counts = dict.fromkeys((setting.key, setting.at) for setting in settings)
-    n = math.prod(
-        sum(
-            math.prod(len(each.values) for each in settings if (each.key, each.at) == entry)
-            for entry in counts
-            if entry[0] == key
-        )
-        for key in {key for key, _ in counts}
-    )
+    sizes = dict[str, dict[int, int]]()
+    for setting in settings:
+        of_key = sizes.setdefault(setting.key, {})
+        of_key[setting.at] = of_key.get(setting.at, 1) * len(setting.values)
+    n = math.prod(sum(of_key.values()) for of_key in sizes.values())
     if n > _MOST_COMBINATIONS:
         message = f"has {n:,} combinations, more than {_MOST_COMBINATIONS:,}"
         remedy = "list fewer values, list the settings of interest, or search them with tune"
         document.add_fault((SWEEP,), message, remedy=remedy, kind=OutOfRange, key=True)
     places = [(setting.key, setting.at, *setting.steps) for setting in settings]
-    for at, place in enumerate(places):
-        for before, other in enumerate(places):
-            if at != before and place[: len(other)] == other and (at > before or place != other):
-                message = f"is, or is inside, {settings[before].where[-1]}, which is swept too"
-                document.add_fault(
-                    settings[at].where,
-                    message,
-                    remedy="keep one of the two",
-                    kind=Contradiction,
-                    key=True,
-                )
+    for before, after in itertools.permutations(range(len(places)), 2):
+        place, other = places[after], places[before]
+        if place[: len(other)] == other and (after > before or place != other):
+            message = f"is, or is inside, {settings[before].where[-1]}, which is swept too"
+            where, remedy = settings[after].where, "keep one of the two"
+            document.add_fault(where, message, remedy=remedy, kind=Contradiction, key=True)
 
 
 # ---- the entries that stand for a sweep ----
 
 
 def _expand_seeds(document: Document, swept: _Swept) -> dict[KeyPath, dict[str, Any]]:
-    position = ("seeds",)
     document.data.pop(_SEED, DEFAULT_SEED)
     document.data["seeds"] = list(swept.values)
-    _copy_marks(document, swept.where, document, position)
-    document.origins[position] = swept.where
-    return {(*position, at): {} for at in range(len(swept.values))}
+    _copy_marks(document, swept.where, document, ("seeds",))
+    document.origins["seeds",] = swept.where
+    return {("seeds", at): {} for at in range(len(swept.values))}
 
 
 def _expand_entries(
     document: Document, key: str, settings: Sequence[_Swept]
 ) -> dict[KeyPath, dict[str, Any]]:
     """Replace each entry by one for each combination of its values."""
-    raw = document.data.get(key)
-    origins: list[KeyPath] = [(key, at) for at in range(len(raw))] if isinstance(raw, list) else []
-    parts = [_take_out(document, key, origin) for origin in origins or [(key,)]]
+    raw, before = document.data.get(key), copy.copy(document)
+    before.keys, before.values = dict(document.keys), dict(document.values)
+    before.origins = dict(document.origins)
+    entries: dict[KeyPath, Any] = {(key,): raw}
+    if isinstance(raw, list):
+        entries = {(key, at): entry for at, entry in enumerate(raw)}
+    for origin in entries if isinstance(raw, list) else ():
+        document.forget(origin)
     document.data[key], made = [], dict[KeyPath, dict[str, Any]]()
-    for at, part in enumerate(parts):
+    for at, (origin, entry) in enumerate(entries.items()):
         own = [setting for setting in settings if setting.at == at]
         for numbers in itertools.product(*(range(len(setting.values)) for setting in own)):
             place = (key, len(document.data[key]))
-            document.data[key].append(copy.deepcopy(part.data[key]))
-            _copy_marks(part, (key,), document, place)
+            document.data[key].append(copy.deepcopy(entry))
+            _copy_marks(before, origin, document, place)
+            document.origins[place] = origin
             stated = {}
             for setting, number in zip(own, numbers, strict=True):
                 _place(document, place, setting, number)
                 if setting.steps not in {(), ("name",), ("label",)}:
-                    name = _name_setting(part.data[key], setting.steps)
-                    stated[name] = setting.values[number]
+                    stated[_name_setting(entry, setting.steps)] = setting.values[number]
             if own:
                 is_labelled = any(setting.steps == ("label",) for setting in own)
                 made[place] = {} if is_labelled else stated
     return made
-
-
-def _take_out(document: Document, key: str, origin: KeyPath) -> Document:
-    """Remove the marks of an entry, and return it as a document with one key."""
-    entry = document.data.get(key) if len(origin) == 1 else document.data[key][origin[1]]
-    part = Document({key: entry}, base=document.base)
-    part.origins[key,] = origin
-    _copy_marks(document, origin, part, (key,))
-    if len(origin) > 1:
-        document.forget(origin)
-    return part
 
 
 def _place(document: Document, place: KeyPath, setting: _Swept, number: int) -> None:

@@ -18,7 +18,6 @@ from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.text import suggest
 from recbias.data.declared import Declared, Folder, require_files
 from recbias.formats.delimited import Layout
-from recbias.formats.json_files import Fields
 
 _BOOK_TAGS = Layout(columns={"goodreads_book_id": "int32", "tag_id": "int32", "count": "int32"})
 _TAGS = Layout(columns={"tag_id": "int32", "tag_name": "text"}, quoted=True)
@@ -55,11 +54,8 @@ class Goodbooks10K(Declared, declaration="goodbooks-10k"):
 
 _MAPS = ("user_id", "book_id")
 """The columns of the files that map the numbers of the CSV form to identifiers."""
-_REVIEW = Fields(
-    types=dict.fromkeys(("user_id", "book_id", "review_text"), pa.string()),
-    needed=("user_id", "book_id"),
-)
-_AUTHOR = Fields(types=dict.fromkeys(("author_id", "name"), pa.string()), needed=("author_id",))
+_REVIEW = pa.schema(dict.fromkeys(("user_id", "book_id", "review_text"), pa.string()))
+_AUTHOR = pa.schema(dict.fromkeys(("author_id", "name"), pa.string()))
 _AUTHORS = "goodreads_book_authors.json.gz"
 
 _Genre: TypeAlias = Literal[
@@ -125,7 +121,7 @@ class Goodreads(Declared, declaration="goodreads"):
             return dataset
         folder, rows = Folder(data / "goodreads", self.bad_lines), dataset.interactions
         name = self._name("goodreads_reviews<rows>.json.gz")
-        table = folder.read(name, _REVIEW).cells
+        table = folder.read(name, _REVIEW, needed=_REVIEW.names[:2]).cells
         users = rows.user_ids.find(np.asarray(table["user_id"].to_numpy(), dtype=object))
         items = rows.item_ids.find(np.asarray(table["book_id"].to_numpy(), dtype=object))
         known = np.flatnonzero((users >= 0) & (items >= 0))
@@ -169,7 +165,11 @@ class Goodreads(Declared, declaration="goodreads"):
         """Return the names of the authors, which take the place of their identifiers."""
         if "authors" not in self.side:
             return {}
-        table = folder.read(_AUTHORS, _AUTHOR).cells.to_pandas().drop_duplicates("author_id")
+        table = (
+            folder.read(_AUTHORS, _AUTHOR, needed=["author_id"])
+            .cells.to_pandas()
+            .drop_duplicates("author_id")
+        )
         names = table.set_index("author_id")["name"].str.replace(SEPARATOR, "/", regex=False)
         ids = items.frame.pop("author_ids").str.split(SEPARATOR, regex=False).explode().dropna()
         named = ids.map(names).astype(object)

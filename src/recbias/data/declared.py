@@ -45,7 +45,7 @@ from recbias.core.files import has_file
 from recbias.formats.delimited import BadLines, Layout, Table, read_table
 from recbias.formats.identifiers import align_columns, encode, scatter, to_texts
 from recbias.formats.interactions import to_seconds
-from recbias.formats.json_files import Fields, read_json_lines
+from recbias.formats.json_files import read_json_lines
 from recbias.formats.tables import decode_dictionary, locate_row, read_parquet
 
 FOLDER = Path(__file__).with_name("datasets")
@@ -63,14 +63,19 @@ class Folder:
     skipped: dict[str, int] = field(default_factory=dict)
 
     def read(
-        self, name: str, columns: Layout | Fields, *, keep: Callable[[Any], Any] | None = None
+        self,
+        name: str,
+        columns: Any,
+        *,
+        keep: Callable[[Any], Any] | None = None,
+        **options: Any,
     ) -> Table:
-        """Read a file: delimited text with a ``Layout``, JSON lines with ``Fields``."""
+        """Read a file: delimited text with a ``Layout``, JSON lines with a ``pyarrow.Schema``."""
         path = self.path / name
         if isinstance(columns, Layout):
             rows = read_table(path, columns, bad_lines=self.bad_lines, keep=keep)
         else:
-            rows = read_json_lines(path, columns, bad_lines=self.bad_lines, keep=keep)
+            rows = read_json_lines(path, columns, bad_lines=self.bad_lines, keep=keep, **options)
         self.skipped[name] = rows.bad_lines
         return rows
 
@@ -224,7 +229,7 @@ class _Table:
         )
 
     @property
-    def fields(self) -> Fields:
+    def schema(self) -> Any:
         """The fields of JSON lines."""
         types: dict[str, Any] = {"float32": pa.float64(), "float64": pa.float64()}
         kinds: dict[str, Any] = {}
@@ -232,13 +237,7 @@ class _Table:
             kind = types.get(column.type, pa.string())
             kind = pa.struct([(column.key, kind)]) if column.key else kind
             kinds[column.source[0]] = pa.list_(kind) if column.type == "list" else kind
-        ids = [column.source[0] for column in self.columns if column.name in _IDS]
-        return Fields(
-            types=kinds,
-            needed=() if self.drop else tuple(ids),
-            times={c.source[0]: c.parse_times for c in self.columns if c.type == "time"},
-            is_python=self.format == "python",
-        )
+        return pa.schema(kinds)
 
     def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Table:
         """Return the columns of the files, of the rows to ``keep``."""
@@ -252,9 +251,17 @@ class _Table:
             raw = read_parquet(path, list(dict.fromkeys(names)))
             plain = {name: decode_dictionary(raw[name]) for name in raw.column_names}
             return Table(path, keep(self.convert(pa.table(plain))), partial(locate_row, path))
-        layout = self.layout if self.format == "delimited" else self.fields
         name = str(path.relative_to(folder.path))
-        return folder.read(name, layout, keep=lambda raw: keep(self.convert(raw)))
+        if self.format == "delimited":
+            return folder.read(name, self.layout, keep=lambda raw: keep(self.convert(raw)))
+        ids = [column.source[0] for column in self.columns if column.name in _IDS]
+        return folder.read(
+            name,
+            self.schema,
+            keep=lambda raw: keep(self.convert(raw)),
+            needed=() if self.drop else ids,
+            is_python=self.format == "python",
+        )
 
     def convert(self, raw: Any) -> Any:
         """Return the columns of some rows of a file."""

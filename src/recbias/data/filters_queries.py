@@ -37,7 +37,8 @@ from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.data.splits import parse_time, require_times
 from recbias.formats.identifiers import check_ids, encode
-from recbias.formats.tables import TableColumns, TableSettings, list_file_columns, read_file
+from recbias.formats.table_settings import TableSettings
+from recbias.formats.tables import TableColumns, list_file_columns, read_file
 
 
 @dataclass(frozen=True, kw_only=True)

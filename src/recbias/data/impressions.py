@@ -25,9 +25,9 @@ from recbias.core.plugins import InputFile
 from recbias.core.text import suggest
 from recbias.formats.delimited import Kind, Layout, read_blocks_of_table, require_columns
 from recbias.formats.identifiers import align_columns
+from recbias.formats.table_settings import TableSettings
 from recbias.formats.tables import (
     TableColumns,
-    TableSettings,
     find_suffix,
     list_file_columns,
     read_file,

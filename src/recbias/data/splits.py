@@ -36,7 +36,8 @@ from recbias.formats.interactions import (
     read_qrels,
     select_relevant,
 )
-from recbias.formats.tables import TableSettings, list_file_columns
+from recbias.formats.table_settings import TableSettings
+from recbias.formats.tables import list_file_columns
 from recbias.kernels.sparse import argsort_codes, sort_within_groups
 
 _MAX_LISTED = 3

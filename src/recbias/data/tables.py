@@ -25,20 +25,20 @@ from recbias.formats.interactions import (
     read_interactions,
     to_seconds,
 )
+from recbias.formats.table_settings import TableSettings
 from recbias.formats.tables import (
     TableColumns,
-    TableSettings,
     list_file_columns,
     read_file,
 )
 from recbias.formats.text_files import require_file, shorten
 
 INTERACTIONS = TableColumns(
-    needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "text"}
+    needed={"user_id": "id", "item_id": "id"}, optional={"rating": "float32", "timestamp": "any"}
 )
 _USERS = TableColumns(needed={"user_id": "id"}, others=True)
 _ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
-_REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "text"})
+_REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "any"})
 _Reader = Callable[..., Table]
 
 

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -34,9 +35,10 @@ from recbias.formats.text_files import (
     split_line,
 )
 
-Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text"]
+Kind: TypeAlias = Literal["int32", "int64", "float32", "float64", "id", "text", "any"]
 """What a column holds: whole numbers, ratings (``float32``, finite), numbers that may be missing
-(``float64``), identifiers (text that is never empty) or text."""
+(``float64``), identifiers (text that is never empty), text, or text where the file has no types
+(``any``)."""
 
 BadLines: TypeAlias = Literal["error", "skip"]
 """What to do with a malformed line: report it and stop, or skip and count it."""
@@ -57,6 +59,7 @@ _TYPES: Mapping[str, Any] = {
     "float32": pa.float32(),
     "float64": pa.float64(),
     "text": pa.string(),
+    "any": pa.string(),
 }
 _CODES = pa.dictionary(pa.int32(), pa.string())
 _NUMBERS: Mapping[str, tuple[Callable[[str], float], float, str]] = {
@@ -208,17 +211,9 @@ def parse_numbers(column: Any, name: str, place: Callable[[int], str]) -> FloatA
         return np.asarray(texts.cast(pa.float64()), dtype=np.float64)
     except pa.ArrowInvalid as error:
         cells = texts.to_pylist()
-        row = next((row for row, cell in enumerate(cells) if not _is_arrow_number(cell)), 0)
+        row = next((row for row, cell in enumerate(cells) if not is_number(cell)), 0)
         message = f"the {name} {shorten(cells[row])} is not a number"
         raise MalformedLine(message, where=place(row)) from error
-
-
-def _is_arrow_number(text: str) -> bool:
-    try:
-        pa.scalar(text).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def read_table(
@@ -255,18 +250,12 @@ def read_blocks_of_table(
     types = {**_TYPES, "id": _CODES if encoded else pa.string()}
     schema = pa.schema([(name, types[kind]) for name, kind in layout.columns.items()])
     names, size, _ = read_header(path, layout)
-    end = b""
+    yield schema.empty_table(), 0
     for block in read_blocks(path, skip=size, quoted=layout.quoted):
         if (table := _parse(block.data, layout, names, schema)) is not None:
             yield table.unify_dictionaries(), 0
         else:
             yield _read_rows(block, layout, names, schema, bad_lines)
-        end = block.data[-1:]
-    if not end:
-        yield schema.empty_table(), 0
-    is_published = not layout.quoted and not {*layout.columns.values()} <= {"text", "id"}
-    if is_published and end not in b"\r\n":
-        warn(f"{path.name}: the last line has no line end; the file may be truncated")
 
 
 def collect_rows(
@@ -409,6 +398,7 @@ def read_blocks(path: Path, *, skip: int = 0, quoted: bool = False) -> Iterator[
 
 _BLANKS, _BLANK_ENDS = re.compile(rb" +"), re.compile(rb" *(\r?\n) *")
 _ESCAPED = re.compile(rb'(?<!\\)\\"')
+_NOT_UTF_8 = "is not UTF-8"
 
 
 def _normalize(data: bytes, layout: Layout) -> bytes:
@@ -496,47 +486,15 @@ def _has_missing_values(table: Any, layout: Layout) -> bool:
 
 
 class _Row(NamedTuple):
-    """The cells of a row; its first line, from 0 in its block, and that after its last one."""
+    """The first line of a row, from 0 in its block, its lines, and its values or its problem."""
 
     line: int
-    end: int
-    cells: list[str]
-    problem: str = ""
-
-    def values(self, layout: Layout, names: list[str]) -> list[object]:
-        """Return the values in the columns of the layout; ValueError if one is malformed."""
-        if self.problem:
-            raise ValueError(self.problem)
-        if len(self.cells) != len(names):
-            joined = (layout.delimiter or " ").join(names)
-            shape = joined if len(names) <= 8 else f"{len(names)} cells"
-            message = f"has {len(self.cells)} cells, not {len(names)} ({shape})"
-            raise ValueError(message)
-        cells = dict(zip(names, self.cells, strict=True))
-        return [_convert_cell(cells[name], kind, name) for name, kind in layout.columns.items()]
+    n_lines: int
+    values: list[object]
+    problem: str
 
 
-def _convert_cell(cell: str, kind: Kind, name: str) -> object:
-    """Return the value of a cell as Arrow reads it; ValueError says what is wrong with it."""
-    if kind == "text" or (kind == "id" and cell):
-        return cell
-    if kind == "float64" and not cell:
-        return None
-    if not (text := cell.strip(" \t")):
-        message = f"{name} is empty"
-        raise ValueError(message)
-    read, largest, expected = _NUMBERS[kind]
-    try:
-        value = read("" if "_" in text else text)
-        if abs(value) <= largest or kind == "float64":
-            return value
-    except ValueError:
-        pass
-    message = f"{name} is not {expected}: {cell[:40]!r}"
-    raise ValueError(message)
-
-
-def _split_rows(block: Block, layout: Layout) -> Iterator[_Row]:
+def _split_rows(block: Block, layout: Layout, names: Sequence[str]) -> Iterator[_Row]:
     """Yield the rows of a block; the last one may go on in the stream. Blank lines are skipped."""
     data, mark = _normalize(block.data, layout), layout.separator
     lines = data.splitlines(keepends=True)
@@ -549,52 +507,76 @@ def _split_rows(block: Block, layout: Layout) -> Iterator[_Row]:
         quoting=csv.QUOTE_MINIMAL if layout.quoted and not is_literal else csv.QUOTE_NONE,
     )
     while (line := reader.line_num) < len(lines):
-        cells, problem = [], ""
+        values: list[object] = []
+        problem = ""
         try:
-            cells = next(reader)
+            if not (cells := next(reader)):
+                continue
+            if layout.quoted and is_literal:
+                cells = split_line(TAB.join(cells), TAB)
+            values = _convert_row(cells, layout, names)
         except csv.Error as error:
             is_open = "end of data" in str(error)
             problem = "a quote is never closed" if is_open else f"a cell is malformed: {error}"
-        if layout.quoted and is_literal:
-            cells = split_line(TAB.join(cells), TAB)
-        if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
-            cells, problem = [], "is not UTF-8"
-        if cells or problem:
-            yield _Row(line, reader.line_num, cells, problem)
+        except ValueError as error:
+            problem = str(error)
+        yield _Row(line, reader.line_num - line, values, problem)
+
+
+def _convert_row(cells: list[str], layout: Layout, names: Sequence[str]) -> list[object]:
+    """Return the values in the columns of the layout; ValueError if one is malformed."""
+    if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
+        raise ValueError(_NOT_UTF_8)
+    if len(cells) != len(names):
+        joined = (layout.delimiter or " ").join(names)
+        shape = joined if len(names) <= 8 else f"{len(names)} cells"
+        message = f"has {len(cells)} cells, not {len(names)} ({shape})"
+        raise ValueError(message)
+    by_name = dict(zip(names, cells, strict=True))
+    return [_convert_cell(by_name[name], kind, name) for name, kind in layout.columns.items()]
+
+
+def _convert_cell(cell: str, kind: Kind, name: str) -> object:
+    """Return the value of a cell as Arrow reads it; ValueError says what is wrong with it."""
+    if kind in {"text", "any"} or (kind == "id" and cell):
+        return cell
+    if kind == "float64" and not cell:
+        return None
+    if not (text := cell.strip(" \t")):
+        message = f"{name} is empty"
+        raise ValueError(message)
+    read, largest, expected = _NUMBERS[kind]
+    if is_number(text) and "_" not in text:
+        with suppress(ValueError):  # a whole number is expected
+            value = read(text)
+            if abs(value) <= largest or kind == "float64":
+                return value
+    message = f"{name} is not {expected}: {cell[:40]!r}"
+    raise ValueError(message)
 
 
 def _read_rows(
-    block: Block, layout: Layout, names: list[str], schema: Any, bad_lines: BadLines
+    block: Block, layout: Layout, names: Sequence[str], schema: Any, bad_lines: BadLines
 ) -> tuple[Any, int]:
     """Return the table of a block, and the number of lines skipped."""
-    columns: dict[str, list[object]] = {name: [] for name in layout.columns}
-    n_skipped = 0
-    for row in _split_rows(block, layout):
-        try:
-            values = row.values(layout, names)
-        except ValueError as error:
-            if bad_lines == "error":
-                where, message = block.locate(row.line), str(error)
-                remedy = SAVE_AS_UTF_8 if message.startswith("is not UTF-8") else SKIP_HINT
-                raise MalformedLine(message, where=where, remedy=remedy) from None
-            n_skipped += row.end - row.line
-            continue
-        for column, value in zip(columns.values(), values, strict=True):
-            column.append(value)
-    return pa.table(columns, schema=schema), n_skipped
+    rows = [*_split_rows(block, layout, names)]
+    for row in rows if bad_lines == "error" else ():
+        if row.problem:
+            remedy = SAVE_AS_UTF_8 if row.problem == _NOT_UTF_8 else SKIP_HINT
+            raise MalformedLine(row.problem, where=block.locate(row.line), remedy=remedy)
+    good = [row.values for row in rows if not row.problem]
+    columns = zip(*good, strict=True) if good else [() for _ in layout.columns]
+    arrays = [pa.array(cells, kind) for cells, kind in zip(columns, schema.types, strict=True)]
+    n_skipped = sum(row.n_lines for row in rows if row.problem)
+    return pa.table(arrays, schema=schema), n_skipped
 
 
 def place_row(path: Path, layout: Layout, number: int) -> str:
     """Return ``file:line`` of a row, counted from 0 among those that fit."""
     names, size, _ = read_header(path, layout)
-    position = -1
     for block in read_blocks(path, skip=size, quoted=layout.quoted):
-        for row in _split_rows(block, layout):
-            try:
-                row.values(layout, names)
-            except ValueError:
-                continue
-            position += 1
-            if position == number:
+        for row in _split_rows(block, layout, names):
+            number -= not row.problem
+            if number < 0:
                 return block.locate(row.line)
     return str(path)

@@ -18,7 +18,7 @@ from recbias.core.dataset import AnyArray, BoolArray, Interactions
 from recbias.core.errors import AmbiguousLayout, Contradiction, MalformedLine
 from recbias.formats.delimited import BadLines, Kind, Layout, Table, read_table
 from recbias.formats.identifiers import encode, find_repeat, list_some
-from recbias.formats.json_files import read_queries, to_floats
+from recbias.formats.json_files import read_queries
 from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_files import (
     TAB,
@@ -233,7 +233,7 @@ def read_qrels(path: Path, least_grade: float) -> Interactions:
     if get_suffix(path) == ".json":
         queries, items, grades, place = read_queries(path, _SHAPE)
         user_column, item_column = pa.array(queries, pa.string()), pa.array(items, pa.string())
-        numbers = to_floats(grades or [])
+        numbers = np.empty(0) if grades is None else grades
     else:
         layout = Layout(columns=_COLUMNS["qrels"], delimiter="", header=False)
         table = read_table(path, layout, encoded=True)

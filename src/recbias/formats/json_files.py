@@ -6,9 +6,7 @@ import ast
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,50 +29,6 @@ from recbias.formats.text_files import JSON_TO_TABLE, read_text
 
 _ARROW_BLOCK = 4 * 2**20
 """Bytes that one thread parses at a time; a block with a longer line is read line by line."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fields:
-    """The fields to read.
-
-    Args:
-        types: The Arrow type of each field; a field that is missing on a line is null.
-        needed: Fields that must be on every line, neither null nor empty.
-        times: Converts the text of a field to seconds since 1970, null if it is not a time.
-        is_python: Whether each line is a dictionary as Python writes it: ``{u'id': u'7'}``.
-    """
-
-    types: Mapping[str, Any]
-    needed: tuple[str, ...] = ()
-    is_python: bool = False
-    times: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-
-    @property
-    def schema(self) -> Any:
-        """The ``pyarrow.Schema`` of the fields in the file."""
-        return pa.schema(list(self.types.items()))
-
-
-def read_json_lines(
-    path: Path,
-    fields: Fields,
-    *,
-    bad_lines: BadLines = "error",
-    keep: Callable[[Any], Any] | None = None,
-) -> Table:
-    """Return the fields of every line; ``keep`` returns the rows to keep of the table of a block.
-
-    Raises:
-        MalformedLine: A line is not a JSON object, or a field is missing or of another type.
-        MissingFile: The file does not exist or cannot be read.
-    """
-
-    def read() -> Iterator[tuple[Any, int]]:
-        yield _convert_times(fields.schema.empty_table(), fields), 0
-        for block in read_blocks(path):
-            yield _read_block(block, fields, bad_lines)
-
-    return collect_rows(path, read(), keep, lambda _: str(path))
 
 
 def parse_json(
@@ -122,13 +76,16 @@ def read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, record
 
 
+# ---- objects of queries ----
+
+
 def read_queries(
     path: Path, shape: str, *, may_rank: bool = False
-) -> tuple[list[str], list[Any], list[Any] | None, Callable[[int], str]]:
+) -> tuple[list[str], list[Any], FloatArray | None, Callable[[int], str]]:
     """Return the query, item and number of each row of a JSON file, and what places a row.
 
     The file holds ``{query: {item: number}}``; if it ``may_rank``, also ``{query: [item, ...]}``,
-    which has no numbers.
+    which has no numbers. A value that is no number is NaN.
 
     Raises:
         MalformedLine: The file is not JSON, or not of the ``shape``, or repeats a key.
@@ -159,12 +116,11 @@ def read_queries(
             raise MalformedLine(message, where=str(path))
     queries = [query for query, items in lists.items() for _ in items]
     items = [item for items in lists.values() for item in items]
-    numbers = None if is_ranked else [x for scores in lists.values() for x in scores.values()]
+    numbers = None if is_ranked else _to_floats(x for y in lists.values() for x in y.values())
     return queries, items, numbers, lambda row: f"{path}: query {queries[row]!r}"
 
 
-def to_floats(values: Sequence[Any]) -> FloatArray:
-    """Return JSON values as numbers, NaN for what is none, infinity for what is too large."""
+def _to_floats(values: Iterable[Any]) -> FloatArray:
     return np.array([_to_float(value) for value in values], dtype=np.float64)
 
 
@@ -177,49 +133,60 @@ def _to_float(value: Any) -> float:
         return math.nan
 
 
-def _read_block(block: Block, fields: Fields, bad_lines: BadLines) -> tuple[Any, int]:
+# ---- lines of a large file ----
+
+
+def read_json_lines(
+    path: Path,
+    schema: Any,
+    *,
+    needed: Sequence[str] = (),
+    is_python: bool = False,
+    bad_lines: BadLines = "error",
+    keep: Callable[[Any], Any] | None = None,
+) -> Table:
+    """Return the fields of every line.
+
+    Args:
+        path: The file.
+        schema: The ``pyarrow.Schema`` of the fields; one that is missing on a line is null.
+        needed: Fields that must be on every line, neither null nor empty.
+        is_python: Whether each line is a dictionary as Python writes it: ``{u'id': u'7'}``.
+        bad_lines: What to do with malformed lines.
+        keep: Returns the rows to keep of the table of a block; all by default.
+
+    Raises:
+        MalformedLine: A line is not a JSON object, or a field is missing or of another type.
+        MissingFile: The file does not exist or cannot be read.
+    """
+
+    def read() -> Iterator[tuple[Any, int]]:
+        yield schema.empty_table(), 0
+        for block in read_blocks(path):
+            yield _read_block(block, schema, needed, bad_lines, is_python=is_python)
+
+    return collect_rows(path, read(), keep, lambda _: str(path))
+
+
+def _read_block(
+    block: Block, schema: Any, needed: Sequence[str], bad_lines: BadLines, *, is_python: bool
+) -> tuple[Any, int]:
     """Return the table of a block, and the number of lines skipped."""
-    raw = None if fields.is_python else _parse_with_arrow(block.data, fields.schema)
+    table = None if is_python else _parse_with_arrow(block.data, schema)
     problems: dict[int, str] = {}
-    numbers: Sequence[int] = range(0 if raw is None else raw.num_rows)
-    if raw is None:
-        raw, numbers = _parse_lines(block, fields, problems)
-    table = _convert_times(raw, fields)
+    numbers: Sequence[int] = range(0 if table is None else table.num_rows)
+    if table is None:
+        records, problems = _parse_lines(block, schema, is_python=is_python)
+        table, numbers = pa.Table.from_pylist([*records.values()], schema=schema), [*records]
     is_wrong = np.zeros(table.num_rows, dtype=bool)
-    for name, wrong, reason in _check_fields(raw, table, fields):
-        is_wrong |= wrong
-        for row in np.flatnonzero(wrong):
+    for name, mask, reason in _find_faults(table, needed):
+        is_wrong |= mask
+        for row in np.flatnonzero(mask):
             problems.setdefault(numbers[int(row)], f"{name} {reason}")
     if problems and bad_lines == "error":
         number = min(problems)
         raise MalformedLine(problems[number], where=block.locate(number), remedy=SKIP_HINT)
     return table.filter(pa.array(~is_wrong)) if is_wrong.any() else table, len(problems)
-
-
-def _convert_times(table: Any, fields: Fields) -> Any:
-    for name, parse in fields.times.items():
-        position = table.schema.get_field_index(name)
-        table = table.set_column(position, name, parse(table[name]))
-    return table
-
-
-def _check_fields(raw: Any, table: Any, fields: Fields) -> Iterator[tuple[str, BoolArray, str]]:
-    """Yield a field, a mask of the rows in which it is invalid, and the reason."""
-    for name in fields.needed:
-        yield name, ~_is_filled(raw[name]), "is missing"
-    for name in fields.times:
-        yield name, table[name].is_null().to_numpy() & _is_filled(raw[name]), "is not a time"
-    for name in raw.column_names:
-        if pa.types.is_floating(raw[name].type):
-            numbers = pc.fill_null(raw[name], 0.0).to_numpy()
-            is_finite = np.abs(numbers) <= np.finfo(np.float32).max
-            yield name, ~is_finite, "is not a finite number"
-
-
-def _is_filled(column: Any) -> BoolArray:
-    if pa.types.is_string(column.type):
-        return np.asarray(pc.fill_null(pc.not_equal(column, ""), fill_value=False).to_numpy())
-    return np.asarray(column.is_valid().to_numpy())
 
 
 def _parse_with_arrow(data: bytes, schema: Any) -> Any:
@@ -239,25 +206,35 @@ def _parse_with_arrow(data: bytes, schema: Any) -> Any:
 
 
 def _parse_lines(
-    block: Block, fields: Fields, problems: dict[int, str]
-) -> tuple[Any, Sequence[int]]:
-    """Return the valid lines and their numbers, from 0; record what is wrong with the others."""
-    records, numbers = [], []
+    block: Block, schema: Any, *, is_python: bool
+) -> tuple[dict[int, Any], dict[int, str]]:
+    """Return the records of a block and what is wrong with other lines, by number from 0."""
+    records: dict[int, Any] = {}
+    problems: dict[int, str] = {}
     for number, line in enumerate(block.data.split(b"\n")):
         try:
             if text := line.decode().strip():
-                read = (
-                    ast.literal_eval if fields.is_python else partial(parse_json, path=block.path)
-                )
-                records.append(_convert(read(text), pa.struct(fields.schema), ""))
-                numbers.append(number)
+                value = ast.literal_eval(text) if is_python else parse_json(text, block.path)
+                records[number] = _convert(value, pa.struct(schema), "")
         except UnicodeDecodeError:
             problems[number] = "is not UTF-8"
         except (MalformedLine, TypeError) as error:
             problems[number] = str(getattr(error, "message", error))
         except (ValueError, SyntaxError, RecursionError) as error:
             problems[number] = f"is not JSON: {error}"
-    return pa.Table.from_pylist(records, schema=fields.schema), numbers
+    return records, problems
+
+
+def _find_faults(table: Any, needed: Sequence[str]) -> Iterator[tuple[str, BoolArray, str]]:
+    """Yield a field, a mask of the rows in which it is invalid, and the reason."""
+    for name in needed:
+        is_filled = pc.fill_null(pc.not_equal(table[name], ""), fill_value=False)
+        yield name, ~np.asarray(is_filled.to_numpy()), "is missing"
+    for name in table.column_names:
+        if pa.types.is_floating(table[name].type):
+            numbers = pc.fill_null(table[name], 0.0).to_numpy()
+            is_finite = np.abs(numbers) <= np.finfo(np.float32).max
+            yield name, ~is_finite, "is not a finite number"
 
 
 def _convert(value: Any, kind: Any, name: str) -> Any:

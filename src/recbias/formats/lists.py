@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -17,13 +17,11 @@ from pyarrow import compute
 from recbias.core.context import warn
 from recbias.core.dataset import (
     AnyArray,
-    BoolArray,
     Codes,
     FloatArray,
     Ids,
     TrainingData,
     Vocabulary,
-    count_distinct,
     sort_naturally,
 )
 from recbias.core.errors import (
@@ -39,16 +37,16 @@ from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.delimited import Kind, Layout, explain_header, read_table
 from recbias.formats.identifiers import check_ids
-from recbias.formats.json_files import read_queries, to_floats
+from recbias.formats.json_files import read_queries
 from recbias.formats.tables import (
-    cast_column,
-    decode_dictionary,
+    PARQUET,
+    Selected,
+    cast_cells,
     is_typed,
     locate_row,
-    read_columns,
+    read_file,
     read_parquet,
     read_schema,
-    read_table_header,
     rename_all,
 )
 from recbias.formats.text_files import (
@@ -65,10 +63,6 @@ ListLayout: TypeAlias = Literal["table", "trec", "elliot", "recbole", "ranx", "l
 ListOrder: TypeAlias = Literal["auto", "rank", "score", "rows"]
 """What the items of a list are ordered by; ``auto`` is the rank, or the score without ranks."""
 
-_Rows = npt.NDArray[np.int64]
-_Locate: TypeAlias = Callable[[int], str]
-
-_PARQUET = (".parquet", ".parq")
 _TEXT = (".csv", ".tsv", ".txt", ".inter")
 _BY_NAME: Mapping[str, ListLayout] = {".trec": "trec", ".run": "trec", ".json": "ranx"}
 
@@ -106,31 +100,42 @@ class ListRows:
 
     Args:
         path: The file.
+        frame: ``query``, ``item`` and, of several datasets, ``dataset`` (codes), ``rank`` and
+            ``score`` (as written; at least one); the index is the number of the row in the file.
         query_ids: The queries of the file, in order of appearance.
         item_ids: The items of the file, in order of appearance.
-        queries: Codes of the queries, ``int32[n]``.
-        items: Codes of the items, ``int32[n]``.
-        ranks: The ranks as written, ``float64[n]``, or None.
-        scores: The scores as written, ``float64[n]``, or None.
-        numbers: The number of each row in the file, ``int64[n]``; None in the order of the file.
+        dataset_ids: The labels of the datasets, or None if there is no column ``dataset``.
         locate: Returns the place of a row of the file.
         in_order: Whether rows of equal score are in list order; else in order of the item ids.
-        dataset_ids: The labels of the datasets, or None if there is no column ``dataset``.
-        datasets: Codes of the datasets, ``int32[n]``, or None.
     """
 
     path: Path
+    frame: pd.DataFrame
     query_ids: Vocabulary
     item_ids: Vocabulary
-    queries: Codes
-    items: Codes
-    ranks: FloatArray | None
-    scores: FloatArray | None
-    numbers: _Rows | None
-    locate: _Locate
+    dataset_ids: Vocabulary | None
+    locate: Callable[[int], str]
     in_order: bool = False
-    dataset_ids: Vocabulary | None = None
-    datasets: Codes | None = None
+
+    @property
+    def queries(self) -> Codes:
+        """Codes of the queries, ``int32[n]``."""
+        return self.frame["query"].to_numpy()
+
+    @property
+    def items(self) -> Codes:
+        """Codes of the items, ``int32[n]``."""
+        return self.frame["item"].to_numpy()
+
+    @property
+    def ranks(self) -> FloatArray | None:
+        """The ranks as written, ``float64[n]``, or None."""
+        return self.frame["rank"].to_numpy() if "rank" in self.frame else None
+
+    @property
+    def scores(self) -> FloatArray | None:
+        """The scores as written, ``float64[n]``, or None."""
+        return self.frame["score"].to_numpy() if "score" in self.frame else None
 
     def of_dataset(self, label: str) -> ListRows:
         """Return the rows of a dataset, over the ids that occur in them.
@@ -148,33 +153,35 @@ class ListRows:
             message = f"no row is of the dataset {label!r}: its column 'dataset' has {listed}"
             remedy = "set such a label for the dataset, or remove the column"
             raise UnknownIdentifier(message, where=str(self.path), remedy=remedy)
-        rows = replace(self.take(np.flatnonzero(self.datasets == code)), dataset_ids=None)
-        query_ids, queries = _compact(rows.query_ids, rows.queries)
-        item_ids, items = _compact(rows.item_ids, rows.items)
-        return replace(rows, query_ids=query_ids, item_ids=item_ids, queries=queries, items=items)
+        frame = self.frame[self.frame["dataset"] == code].drop(columns="dataset")
+        queries, used_queries = pd.factorize(frame["query"].to_numpy())
+        items, used_items = pd.factorize(frame["item"].to_numpy())
+        codes = {"query": queries.astype(np.int32), "item": items.astype(np.int32)}
+        query_ids, item_ids = self.query_ids.take(used_queries), self.item_ids.take(used_items)
+        return replace(
+            self,
+            frame=frame.assign(**codes),
+            query_ids=query_ids,
+            item_ids=item_ids,
+            dataset_ids=None,
+        )
 
     def show_first(self) -> str:
         """Return the first row, for messages."""
         query, item = self.query_ids.ids[self.queries[0]], self.item_ids.ids[self.items[0]]
-        numbers = {"rank": self.ranks, "score": self.scores}
-        shown = [f"{name} {column[0]:g}" for name, column in numbers.items() if column is not None]
+        numbers = self.frame.iloc[0].filter(["rank", "score"])
+        shown = [f"{name} {number:g}" for name, number in numbers.items()]
         return ", ".join([f"query {query!r}", f"item {item!r}", *shown])
 
     def take(self, rows: AnyArray) -> ListRows:
-        """Return some of the rows, by position, over the same ids."""
-        names = ("queries", "items", "ranks", "scores", "datasets")
-        columns = {name: getattr(self, name) for name in names}
-        taken = {
-            name: None if column is None else column[rows] for name, column in columns.items()
-        }
-        return replace(self, **taken | {"numbers": self.number(rows)})  # type: ignore[arg-type]
+        """Return some of the rows, by position or by a mask, over the same ids."""
+        return replace(self, frame=self.frame.iloc[rows])
 
     def number(self, rows: AnyArray) -> AnyArray:
         """Return the number of rows in the file."""
-        at = np.flatnonzero(rows) if rows.dtype == bool else rows
-        return at if self.numbers is None else self.numbers[at]
+        return self.frame.index.to_numpy()[rows]
 
-    def refuse(self, is_wrong: BoolArray, problem: str, remedy: str = "") -> None:
+    def refuse(self, is_wrong: AnyArray, problem: str, remedy: str = "") -> None:
         """Raise BrokenContract with the first wrong row of the file and the number of others."""
         if not is_wrong.any():
             return
@@ -187,18 +194,15 @@ class ListRows:
 
     def place(self, row: int) -> str:
         """Return the place of a row: ``file:line``, or ``file: row n``."""
-        return self.locate(int(self.number(np.array([row]))[0]))
+        return self.locate(int(self.frame.index[row]))
 
 
-def _compact(ids: Vocabulary, codes: Codes) -> tuple[Vocabulary, Codes]:
-    """Return the ids that occur, in order of appearance, and the codes over them."""
-    new_codes, old_codes = pd.factorize(codes)
-    return ids.take(old_codes), new_codes.astype(np.int32)
+# ---- the layout of a file ----
 
 
 def check_name(path: Path, layout: ListLayout | Literal["auto"]) -> None:
     """Raise WrongType if the suffix of a file is unknown, and no layout is named."""
-    suffixes = (*_TEXT, *_PARQUET, *_BY_NAME)
+    suffixes = (*_TEXT, PARQUET, *_BY_NAME)
     if layout == "auto" and get_suffix(path) not in suffixes:
         message = f"{path.name} does not have the suffix of a file of lists"
         remedy = f"name it {', '.join(suffixes)} (also with .gz), or set its layout"
@@ -215,7 +219,7 @@ def detect_layout(path: Path) -> ListLayout:
     and ``table`` otherwise.
     """
     suffix = get_suffix(path)
-    if suffix in _PARQUET:
+    if suffix == PARQUET:
         return "lenskit" if _is_nested(path) else "table"
     return _BY_NAME.get(suffix) or detect_by_line(read_first_line(path))
 
@@ -241,7 +245,7 @@ class _Content(NamedTuple):
     """The Arrow columns of a file by role, what places a row, and the names of its columns."""
 
     columns: Mapping[str, Any]
-    locate: _Locate
+    locate: Callable[[int], str]
     in_order: bool = False
     roles: Mapping[str, str] = {}
 
@@ -274,13 +278,12 @@ def read_rows(
         raise Contradiction(message, where="columns", remedy="remove columns, or change layout")
     content = _READERS[used_layout](path, order, dict(columns))
     rows = _encode_rows(path, content)
-    by_line = layout == "auto" and get_suffix(path) not in {*_BY_NAME, *_PARQUET}
-    roles = content.roles.items()
+    by_line = layout == "auto" and get_suffix(path) not in {*_BY_NAME, PARQUET}
     usual = {*content.roles, "user_id", *dict(columns)}
-    inferred = [f"{name} is the {role}" for role, name in roles if name not in usual]
+    inferred = [f"{x} is the {role}" for role, x in content.roles.items() if x not in usual]
     is_guess = by_line and used_layout != "table"
     if inferred or is_guess:
-        shown = [rows.show_first()] if is_guess and rows.queries.size else []
+        shown = [rows.show_first()] if is_guess and len(rows.frame) else []
         warn("; ".join([f"{path.name} was read as {used_layout}", *shown, *inferred]))
     if used_layout == "trec":
         rows = _rank_equal_ranks(rows)
@@ -292,42 +295,28 @@ def read_rows(
 
 
 def _encode_rows(path: Path, content: _Content) -> ListRows:
-    columns, encoded = dict(content.columns), {}
-    for name in ("query_id", "item_id", "dataset"):
-        if name in columns:
-            encoded[name] = _encode_column(columns.pop(name), name, content.locate)
-    numbers = {
-        name: np.asarray(column.cast(pa.float64(), safe=False), np.float64)
-        for name, column in columns.items()
-        if name in {"rank", "score"}
-    }
-    (query_ids, queries), (item_ids, items) = encoded["query_id"], encoded["item_id"]
-    dataset_ids, datasets = encoded.get("dataset", (None, None))
+    ids: dict[str, Vocabulary] = {}
+    columns: dict[str, AnyArray] = {}
+    for role, column in content.columns.items():
+        name = role.removesuffix("_id")
+        if _KINDS.get(role) == "id":
+            encoded = column.cast(pa.string()).dictionary_encode().combine_chunks()
+            ids[name] = Vocabulary(np.array(encoded.dictionary.to_pylist(), dtype=object))
+            columns[name] = encoded.indices.to_numpy().astype(np.int32, copy=False)
+            if "" in ids[name].ids:
+                row = int((ids[name].ids[columns[name]] == "").argmax())
+                raise MalformedLine(f"{role} is empty", where=content.locate(row))
+        elif role in _KINDS:
+            columns[name] = np.asarray(column.cast(pa.float64(), safe=False), np.float64)
     return ListRows(
         path=path,
-        query_ids=query_ids,
-        item_ids=item_ids,
-        queries=queries,
-        items=items,
-        ranks=numbers.get("rank"),
-        scores=numbers.get("score"),
-        numbers=None,
+        frame=pd.DataFrame(columns),
+        query_ids=ids["query"],
+        item_ids=ids["item"],
+        dataset_ids=ids.get("dataset"),
         locate=content.locate,
         in_order=content.in_order,
-        dataset_ids=dataset_ids,
-        datasets=datasets,
     )
-
-
-def _encode_column(column: Any, name: str, locate: _Locate) -> tuple[Vocabulary, Codes]:
-    """Return the identifiers of a column in order of appearance, and each row's code."""
-    encoded = column.cast(pa.string()).dictionary_encode().combine_chunks()
-    ids = np.array(encoded.dictionary.to_pylist(), dtype=object)
-    codes = encoded.indices.to_numpy().astype(np.int32, copy=False)
-    if "" in ids:
-        row = int((ids[codes] == "").argmax())
-        raise MalformedLine(f"{name} is empty", where=locate(row))
-    return Vocabulary(ids), codes
 
 
 def _rank_equal_ranks(rows: ListRows) -> ListRows:
@@ -335,30 +324,25 @@ def _rank_equal_ranks(rows: ListRows) -> ListRows:
 
     That is by score, equal ones by item from the last to the first.
     """
-    if rows.ranks is None or rows.scores is None:
-        return rows
-    ranks = pd.Series(rows.ranks).groupby(rows.queries)
+    ranks = rows.frame.groupby("query")["rank"]
     if (ranks.min() != ranks.max()).any() or not (ranks.size() > 1).any():
         return rows
     warn(f"{rows.path.name}: the ranks of each list are equal: it is ordered as by trec_eval")
     positions = np.argsort(np.argsort(rows.item_ids.ids))
-    order = np.lexsort((-positions[rows.items], -rows.scores, rows.queries))
+    order = np.lexsort((-positions[rows.items], -rows.frame["score"], rows.queries))
     by_score = np.empty(order.size)
     by_score[order] = np.arange(order.size)
-    return replace(rows, ranks=by_score.astype(np.float64))
+    return replace(rows, frame=rows.frame.assign(rank=by_score))
 
 
 def _may_be_ranks(rows: ListRows) -> bool:
     """Return whether the scores of each list are whole numbers that count up, also with gaps."""
-    if (
-        rows.scores is None
-        or (rows.scores < 0).any()
-        or (np.rint(rows.scores) != rows.scores).any()
-    ):
+    scores = rows.frame["score"]
+    if (scores < 0).any() or (np.rint(scores) != scores).any():
         return False
-    lists = pd.Series(rows.scores).groupby(rows.queries)
+    lists = scores.groupby(rows.queries)
     rises = lists.diff().dropna() > 0
-    is_count = any((lists.rank() - first == rows.scores).all() for first in (0, 1))
+    is_count = any((lists.rank() - first == scores).all() for first in (0, 1))
     return bool(rises.any() if is_count else rises.size and rises.all())
 
 
@@ -366,12 +350,16 @@ def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
     """Return the rows with the one column that orders them; both may be there for ``auto``."""
     if order == "auto":
         return rows
+    frame, others = rows.frame, ["score" if order == "rank" else "rank"]
     if order == "rows":
-        counts = pd.Series(rows.queries).groupby(rows.queries).cumcount() + 1
-        return replace(rows, ranks=np.asarray(counts, np.float64), scores=None)
-    if (rows.ranks if order == "rank" else rows.scores) is None:
+        others = ["score"]
+        frame = frame.assign(rank=frame.groupby("query").cumcount() + 1.0)
+    elif order not in frame:
         raise UnknownColumn(f"there is no {order}", where=str(rows.path), remedy="change order")
-    return replace(rows, scores=None) if order == "rank" else replace(rows, ranks=None)
+    return replace(rows, frame=frame.drop(columns=others, errors="ignore"))
+
+
+# ---- the order of lists ----
 
 
 def order_rows(rows: ListRows, dataset: str = "") -> ListRows:
@@ -392,21 +380,21 @@ def order_rows(rows: ListRows, dataset: str = "") -> ListRows:
     if n_masked := int(is_masked.sum()):
         kinds = "a score of minus infinity or the minimum of float32, or the item -1"
         warn(f"{rows.path.name}: {n_masked:,} rows are excluded as masks: {kinds}")
-        rows = rows.take(np.flatnonzero(~is_masked))
+        rows = rows.take(~is_masked)
     order = _sort(rows)
     rows = rows if order is None else rows.take(order)
     _validate_lists(rows)
     return rows
 
 
-def _sort(rows: ListRows) -> _Rows | None:
+def _sort(rows: ListRows) -> npt.NDArray[np.int64] | None:
     """Return the order of the rows; None if it is that of the file."""
     if rows.ranks is not None:
         steps = np.diff(rows.queries)
         if ((steps > 0) | ((steps == 0) & (np.diff(rows.ranks) > 0))).all():
             return None
         return np.lexsort((rows.ranks, rows.queries))
-    scores = rows.scores if rows.scores is not None else np.zeros(rows.queries.size)
+    scores = rows.scores if rows.scores is not None else np.zeros(len(rows.frame))
     if rows.in_order:
         return np.lexsort((-scores, rows.queries))
     positions = np.empty(len(rows.item_ids), dtype=np.int64)
@@ -415,11 +403,10 @@ def _sort(rows: ListRows) -> _Rows | None:
 
 
 def _validate_lists(rows: ListRows) -> None:
-    keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
-    if count_distinct(keys) < keys.size:
-        later = np.argsort(rows.number(np.arange(keys.size)))
-        is_repeated = np.empty(keys.size, dtype=bool)
-        is_repeated[later] = pd.Series(keys[later]).duplicated().to_numpy()
+    keys = pd.Series(rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items)
+    if keys.duplicated().any():
+        keys.index = rows.frame.index
+        is_repeated = keys.sort_index().duplicated()[rows.frame.index].to_numpy()
         rows.refuse(is_repeated, "occurs twice in the list")
     follows = np.zeros(keys.size, dtype=bool)  # the row before is of the same list
     follows[1:] = rows.queries[1:] == rows.queries[:-1]
@@ -454,60 +441,65 @@ def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
     return bool((vocabulary.find(ids) >= 0).any())
 
 
-def _assign_roles(
-    file_names: Sequence[str],
-    location: str,
-    renamed: Mapping[str, str],
-    *,
-    ordered: bool,
-) -> dict[str, str]:
-    """Return the column of each role: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
+# ---- readers ----
 
-    >>> _assign_roles(["userId", "item", "prediction", "fold"], "mine.csv:1", {}, ordered=False)
+
+@dataclass
+class _Roles:
+    """Chooses the columns of a table: ``query_id``, ``item_id`` and ``rank``, ``score`` or both.
+
+    >>> roles = _Roles({}, ordered=False)
+    >>> _ = roles(["userId", "item", "prediction", "fold"], "mine.csv:1")
+    >>> roles.chosen
     {'query_id': 'userId', 'item_id': 'item', 'score': 'prediction'}
+
+    Args:
+        renamed: The new names of columns.
+        ordered: Whether the rows are in list order, so that no column has to say it.
+        chosen: The name in the file of each role.
     """
-    sources = rename_all(file_names, renamed, location)
-    names = [*sources]
-    roles = {role: name for role in _ALIASES if (name := _find_column(role, names, location))}
-    for role in ("query_id", "item_id"):
-        if role not in roles:
-            remedy = f"columns: {{{names[0]}: {role}}} renames one; {suggest(role, names)}"
-            error = UnknownColumn(f"no column {role!r}", where=location, remedy=remedy)
-            raise explain_header(error, names, roles.values())
-    if not (ordered or {"rank", "score"} & set(roles)):
-        remedy = (
-            "give each row a rank (1 is the best), a score, or both; "
-            "if the lines are in list order, set order: rows"
-        )
-        raise UnknownColumn("neither a column 'rank' nor 'score'", where=location, remedy=remedy)
-    return {role: sources[name] for role, name in roles.items()}
+
+    renamed: Mapping[str, str]
+    ordered: bool
+    chosen: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, file_names: Sequence[str], where: str) -> Selected:
+        sources = rename_all(file_names, self.renamed, where)
+        names = [*sources]
+        roles = {role: name for role in _ALIASES if (name := _find_column(role, names, where))}
+        for role in ("query_id", "item_id"):
+            if role not in roles:
+                remedy = f"columns: {{{names[0]}: {role}}} renames one; {suggest(role, names)}"
+                error = UnknownColumn(f"no column {role!r}", where=where, remedy=remedy)
+                raise explain_header(error, names, roles.values())
+        if not (self.ordered or {"rank", "score"} & set(roles)):
+            remedy = (
+                "give each row a rank (1 is the best), a score, or both; "
+                "if the lines are in list order, set order: rows"
+            )
+            raise UnknownColumn("neither a column 'rank' nor 'score'", where=where, remedy=remedy)
+        self.chosen = {role: sources[name] for role, name in roles.items()}
+        return {role: (name, _KINDS[role]) for role, name in self.chosen.items()}
 
 
-def _find_column(role: str, names: Sequence[str], location: str) -> str | None:
+def _find_column(role: str, names: Sequence[str], where: str) -> str | None:
     exact = [name for name in names if name == role]
     matches = exact or [name for name in names if normalize_name(name) in _ALIASES[role]]
     if len(matches) < 2:
         return matches[0] if matches else None
     listed = " and ".join(map(repr, matches))
     remedy = f"rename the right one to {role!r}"
-    raise MalformedLine(f"{listed} may each be the {role}", where=location, remedy=remedy)
+    raise MalformedLine(f"{listed} may each be the {role}", where=where, remedy=remedy)
 
 
 def _read_table(
     path: Path, order: ListOrder, renamed: Mapping[str, str], *, in_order: bool = False
 ) -> _Content:
     """Read a table with a header; its rows are ``in_order`` in the layout of RecBole."""
-    is_ordered = in_order or order == "rows"
-    if get_suffix(path) in _PARQUET:
-        raw = read_parquet(path)
-        roles = _assign_roles(raw.column_names, str(path), renamed, ordered=is_ordered)
-        columns = {role: _convert(role, raw[name], path) for role, name in roles.items()}
-        return _Content(columns, partial(locate_row, path), roles=roles)
-    header = read_table_header(path)
-    roles = _assign_roles([*header.columns], header.where, renamed, ordered=is_ordered)
-    selected = {role: (name, _KINDS[role]) for role, name in roles.items()}
-    table = read_columns(path, header, selected)
-    return _Content({role: table[role] for role in roles}, table.place, in_order, roles)
+    roles = _Roles(renamed, ordered=in_order or order == "rows")
+    table = read_file(path, roles)
+    columns = {role: table[role] for role in table.columns}
+    return _Content(columns, table.place, in_order, roles.chosen)
 
 
 def _read_plain(
@@ -538,8 +530,7 @@ def _read_json(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _C
         raise MalformedLine("an item is a text or a whole number", where=str(path))
     columns = {"query_id": queries, "item_id": [str(item) for item in items]}
     arrays = {name: pa.chunked_array([cells], pa.string()) for name, cells in columns.items()}
-    if scores is not None:
-        arrays["score"] = pa.chunked_array([to_floats(scores)])
+    arrays |= {} if scores is None else {"score": pa.chunked_array([scores])}
     return _Content(arrays, locate, in_order=True)
 
 
@@ -555,31 +546,24 @@ def _is_nested(path: Path) -> bool:
 
 def _read_lenskit(path: Path, order: ListOrder, renamed: Mapping[str, str]) -> _Content:
     """Read LensKit's Parquet layout, or a table."""
-    if get_suffix(path) not in _PARQUET or not _is_nested(path):
+    if get_suffix(path) != PARQUET or not _is_nested(path):
         return _read_table(path, order, renamed)
     raw = read_parquet(path)
     lists = raw[_ITEMS].combine_chunks()
-    rows = compute.list_parent_indices(lists)
-    items = compute.list_flatten(lists)
-    names = [name for name in raw.column_names if name != _ITEMS]
-    fields = {name: raw[name].take(rows) for name in names}
+    parents, items = compute.list_parent_indices(lists), compute.list_flatten(lists)
+    fields = {name: raw[name].take(parents) for name in raw.column_names if name != _ITEMS}
     for part, values in zip(items.type, items.flatten(), strict=True):
         fields[part.name] = pa.chunked_array([values])
-    roles = _assign_roles([*fields], str(path), renamed, ordered=True)
-    columns = {role: _convert(role, fields[name], path) for role, name in roles.items()}
-    list_rows = rows.to_numpy()
-    if not {"rank", "score"} & set(columns):
-        starts = np.searchsorted(list_rows, list_rows)
-        columns["rank"] = pa.chunked_array([np.arange(1, list_rows.size + 1) - starts])
-    return _Content(columns, lambda row: locate_row(path, int(list_rows[row])), roles=roles)
-
-
-def _convert(role: str, column: Any, path: Path) -> Any:
-    """Return a column of a Parquet file as text; a rank or score as numbers."""
-    column, is_text = decode_dictionary(column), _KINDS[role] == "id"
-    if not is_text and pa.types.is_integer(column.type):
-        return column
-    return cast_column(column, "text" if is_text else "numbers", f"{path}: {role}")
+    roles = _Roles(renamed, ordered=True)
+    columns = {
+        role: cast_cells(fields[name], kind, f"{path}: {role}")
+        for role, (name, kind) in roles([*fields], str(path)).items()
+    }
+    rows = parents.to_numpy()
+    if not {"rank", "score"} & {*columns}:
+        starts = np.searchsorted(rows, rows)
+        columns["rank"] = pa.chunked_array([np.arange(1, rows.size + 1) - starts])
+    return _Content(columns, lambda row: locate_row(path, int(rows[row])), roles=roles.chosen)
 
 
 _READERS: Mapping[ListLayout, Callable[[Path, ListOrder, Mapping[str, str]], _Content]] = {

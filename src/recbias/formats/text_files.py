@@ -6,7 +6,6 @@ import codecs
 import csv
 import gzip
 import io
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +28,9 @@ DELIMITERS = {".csv": ",", ".tsv": TAB}
 SAVE_AS_UTF_8 = "save the file as UTF-8"
 
 JSON_TO_TABLE = "write a table: pandas.read_json(path, lines=True).to_csv(table, index=False)"
+
+MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
+"""A file may unpack to 200 times its size, or to 64 MiB."""
 
 csv.field_size_limit(2**31 - 1)  # of the process: a cell may hold a long text
 
@@ -54,25 +56,6 @@ def get_suffix(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
-"""A file may unpack to 200 times its size, or to 64 MiB."""
-
-
-def _refuse_size(path: Path, n_bytes: int) -> None:
-    """Raise MalformedLine if a compressed file unpacks to too many bytes."""
-    limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
-    if n_bytes > limit:
-        message = f"unpacks to more than {limit:,} bytes, over {MAX_RATIO} times its size"
-        remedy = "if it is right, unpack it, and name that file"
-        raise MalformedLine(message, where=str(path), remedy=remedy)
-
-
-def refuse_large_zip(packed: BufferedReader, path: Path) -> None:
-    """Raise MalformedLine if a zip archive unpacks to too many bytes."""
-    with zipfile.ZipFile(packed) as archive:
-        _refuse_size(path, sum(entry.file_size for entry in archive.infolist()))
-
-
 class _Unpacked(io.RawIOBase):
     """The content of a gzip file, read once from its start; ``packed`` is the file."""
 
@@ -80,6 +63,7 @@ class _Unpacked(io.RawIOBase):
         super().__init__()
         self.packed, self._content = packed, gzip.GzipFile(fileobj=packed)
         self._path, self._position = path, 0
+        self._limit = max(FREE_BYTES, MAX_RATIO * path.stat().st_size)
 
     def readable(self) -> bool:
         return True
@@ -90,25 +74,13 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         n_bytes = self._content.readinto(buffer)
         self._position += n_bytes
-        if self._position > FREE_BYTES:
-            _refuse_size(self._path, self._position)
+        if self._position > self._limit:
+            message = (
+                f"unpacks to more than {self._limit:,} bytes, over {MAX_RATIO} times its size"
+            )
+            remedy = "if it is right, unpack it, and name that file"
+            raise MalformedLine(message, where=str(self._path), remedy=remedy)
         return n_bytes
-
-
-@contextmanager
-def _unpack(packed: BufferedReader, path: Path) -> Iterator[BufferedReader[Any]]:
-    """Yield the content of a gzip file.
-
-    Raises:
-        MalformedLine: The compressed data is damaged or truncated, or its content too large.
-    """
-    try:
-        with BufferedReader(_Unpacked(packed, path), 2**18) as stream:
-            yield stream
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        message = f"the compressed data is damaged: {error}"
-        remedy = "download the file again: it is damaged or truncated"
-        raise MalformedLine(message, where=str(path), remedy=remedy) from error
 
 
 @contextmanager
@@ -120,22 +92,19 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
         MalformedLine: The compressed data is damaged or truncated, or unpacks to too much, or the
             text is UTF-16.
     """
-    with open_input(path) as raw:
-        if path.suffix.lower() != ".gz":
-            _refuse_other_text(raw, path)
-            yield raw
-            return
-        with _unpack(raw, path) as stream:
-            _refuse_other_text(stream, path)
+    with open_input(path) as file:
+        is_packed = path.suffix.lower() == ".gz"
+        stream = BufferedReader(_Unpacked(file, path), 2**18) if is_packed else file
+        try:
+            start = stream.peek(1)[:64]
+            if b"\0" in start or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                message = "is UTF-16 or UTF-32, not UTF-8"
+                raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
             yield stream
-
-
-def _refuse_other_text(stream: BufferedReader[Any], path: Path) -> None:
-    """Raise MalformedLine for UTF-16, with or without its mark."""
-    start = stream.peek(1)[:64]
-    if b"\0" in start or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        message = "is UTF-16 or UTF-32, not UTF-8"
-        raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            message = f"the compressed data is damaged: {error}"
+            remedy = "download the file again: it is damaged or truncated"
+            raise MalformedLine(message, where=str(path), remedy=remedy) from error
 
 
 def read_text(path: Path) -> str:
@@ -159,17 +128,17 @@ def decode(data: bytes, path: Path, line: int = 1) -> str:
         raise MalformedLine(message, where=location, remedy=SAVE_AS_UTF_8) from error
 
 
-def read_first_line(path: Path) -> str:
-    """Return the first line that is not blank, without its line end; "" for an empty file."""
-    return next(iter(read_first_lines(path, 1)), "")
-
-
 def read_first_lines(path: Path, n: int) -> list[str]:
     """Return the first ``n`` lines that are not blank, without their line ends."""
     with open_binary(path) as file:
         lines = ((number, line.removeprefix(BOM)) for number, line in enumerate(file, 1))
         first = list(islice(((number, line) for number, line in lines if line.strip()), n))
     return [decode(line, path, number).rstrip("\r\n") for number, line in first]
+
+
+def read_first_line(path: Path) -> str:
+    """Return the first line that is not blank, without its line end; "" for an empty file."""
+    return next(iter(read_first_lines(path, 1)), "")
 
 
 def split_line(line: str, delimiter: str, where: str = "") -> list[str]:

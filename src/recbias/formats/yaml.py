@@ -11,7 +11,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -163,6 +164,14 @@ class Document:
         """Record an error that was raised elsewhere as one of the value that caused it."""
         for fault in error.faults if isinstance(error, Faults) else [error]:
             self.add_fault(path, fault.message, remedy=fault.remedy, kind=type(fault))
+
+    @contextmanager
+    def recording(self, path: KeyPath) -> Iterator[None]:
+        """Record an error of the user's input in the block as one of the value at a path."""
+        try:
+            yield
+        except UserError as error:
+            self.add_error(path, error)
 
     def add_raised(self, check: Callable[[], object]) -> None:
         """Record what a check raises, after what was found before; its errors have places."""

@@ -7,17 +7,16 @@ row for each list, history or query and a column for each item.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from pickle import UnpicklingError  # noqa: TID251  an error that numba raises; no pickle is read
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from recbias.core.context import track_progress
-from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Matrix
+from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix
 
 _CACHE_LINE = 64
 
@@ -78,13 +77,6 @@ _FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 """Allow any order of summation, as in a matrix product, but keep NaN and infinity."""
 
 
-_CACHE_ERRORS = (
-    *(OSError, EOFError, UnpicklingError, ValueError, TypeError),
-    *(AttributeError, ImportError, LookupError, RuntimeError),
-)
-"""What numba raises if the cached machine code cannot be read or written."""
-
-
 @cache
 def compile_loop(
     loop: Callable[..., Any], *, exact: bool = False, parts: tuple[Callable[..., Any], ...] = ()
@@ -92,8 +84,8 @@ def compile_loop(
     """Compile a function of arrays, tuples and numbers to machine code.
 
     It is compiled at the first call for each combination of argument types and cached by numba,
-    beside the source or in the user's cache folder. If the cache is not writable, full or corrupt,
-    each process compiles again. The results are deterministic. With ``exact``, every operation is
+    beside the source or in the user's cache folder. Without such a folder each process compiles
+    again. The results are deterministic. With ``exact``, every operation is
     rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions
     that the loop calls, and are compiled in the same way; a change of theirs is not seen by the
     cache, unless the file of the loop changes too.
@@ -107,37 +99,9 @@ def compile_loop(
         register_jitable(fastmath=fast, error_model="numpy")(part)
     njit: Any = partial(numba.njit, fastmath=fast, error_model="numpy", nogil=True)
     try:
-        compiled: Any = njit(cache=True)(loop)
+        return njit(cache=True)(loop)  # type: ignore[no-any-return]
     except RuntimeError:  # no folder for the cache
-        compiled = njit()(loop)
-    if not hasattr(compiled, "compile"):  # compilation is switched off, as by NUMBA_DISABLE_JIT
-        return loop
-
-    described: set[Any] = set()
-
-    def run(*arguments: Any) -> Any:
-        nonlocal compiled
-        kinds = _describe(arguments)
-        if kinds not in described:
-            types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
-            try:
-                compiled.compile(types)
-            except _CACHE_ERRORS:
-                compiled = njit()(loop)
-            described.add(kinds)
-        return compiled(*arguments)
-
-    return run
-
-
-def _describe(argument: Any) -> Any:
-    """Return what decides the type of an argument for numba, whose own description is slow."""
-    if isinstance(argument, tuple):
-        return tuple(map(_describe, argument))
-    if isinstance(argument, np.ndarray):
-        flags = argument.flags
-        return argument.dtype, argument.ndim, flags.c_contiguous, flags.writeable, flags.aligned
-    return type(argument)
+        return njit()(loop)  # type: ignore[no-any-return]
 
 
 T = TypeVar("T")
@@ -203,38 +167,6 @@ def for_each_block(
             receive(block.result())
 
 
-def select_columns(matrix: Matrix, codes: AnyArray) -> Matrix:
-    """Return some columns of a CSR matrix in ascending order; the matrix itself if these are all.
-
-    >>> from scipy.sparse import csr_array
-    >>> select_columns(csr_array([[1, 2, 3]]), np.array([0, 2])).toarray().tolist()
-    [[1, 3]]
-    """
-    return matrix if codes.size == matrix.shape[1] else matrix[:, codes]
-
-
-def join_columns(left: Matrix, right: Matrix) -> Matrix:
-    """Return two CSR matrices with as many rows beside each other, as ``scipy.sparse.hstack``.
-
-    >>> from scipy.sparse import csr_array
-    >>> join_columns(csr_array([[1], [0]]), csr_array([[2], [3]])).toarray().tolist()
-    [[1, 2], [0, 3]]
-    """
-    from scipy.sparse import csr_array
-
-    n, m = left.nnz + right.nnz, left.shape[1]
-    is_left = np.zeros(n, dtype=bool)
-    starts = np.repeat(right.indptr[:-1], np.diff(left.indptr))
-    is_left[np.arange(left.nnz) + starts] = True
-    data = np.empty(n, dtype=np.result_type(left.dtype, right.dtype))
-    indices = np.empty(n, dtype=np.result_type(left.indices.dtype, right.indices.dtype))
-    data[is_left], indices[is_left] = left.data, left.indices
-    is_right = ~is_left
-    data[is_right], indices[is_right] = right.data, right.indices + m
-    shape = (left.shape[0], m + right.shape[1])
-    return csr_array((data, indices, left.indptr + right.indptr), shape=shape)
-
-
 MAX_INT32 = 2**31 - 1
 
 _MOST_SORTED = 2**16
@@ -292,91 +224,6 @@ def sort_within_groups(values: AnyArray, keys: AnyArray, starts: AnyArray) -> No
     values[:], keys[:] = rows.data, rows.indices
 
 
-def cover_without_rows(rows: Matrix) -> FloatArray:
-    """Return ``cover`` of the sums without each row of a CSR matrix ``(q, n)``, ``float64[q]``.
-
-    >>> from scipy.sparse import csr_array
-    >>> cover_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
-    [0.5, 1.0]
-    """
-    counts = _sum_columns(rows)
-    n_single = _sum_items(rows, counts == 1)
-    return np.asarray((np.count_nonzero(counts) - n_single) / counts.size)
-
-
-def jain_without_rows(rows: Matrix) -> FloatArray:
-    """Return ``jain`` of the sums without each row, ``float64[q]``; NaN if nothing is left.
-
-    >>> from scipy.sparse import csr_array
-    >>> jain_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
-    [0.5, 1.0]
-    """
-    counts = _sum_columns(rows)
-    remaining = counts.sum() - np.diff(rows.indptr)
-    squares = (counts**2).sum() - _sum_items(rows, 2 * counts - 1)
-    return _divide(remaining.astype(np.float64) ** 2, squares * counts.size)
-
-
-def entropy_without_rows(rows: Matrix) -> FloatArray:
-    """Return ``entropy``, in nats, of the sums without each row, ``float64[q]``.
-
-    NaN if nothing is left.
-
-    >>> from scipy.sparse import csr_array
-    >>> entropy_without_rows(csr_array([[1, 1], [1, 0]])).round(4).tolist()
-    [0.0, 0.6931]
-    """
-    from scipy.special import xlogy
-
-    counts = _sum_columns(rows)
-    remaining = counts.sum() - np.diff(rows.indptr)
-    products = xlogy(counts, counts)
-    less = np.maximum(counts - 1, 0)
-    total = products.sum() - _sum_items(rows, products - xlogy(less, less))
-    logs = np.log(remaining, out=np.full(remaining.shape, np.nan), where=remaining > 0)
-    return np.asarray(np.abs(logs - _divide(total, remaining)))
-
-
-def gini_without_rows(rows: Matrix) -> FloatArray:
-    """Return ``gini`` of the sums without each row, ``float64[q]``; NaN if nothing is left.
-
-        G_j = ( D + Σ_{i in j} (n - 2 r_i) - Σ_v t_jv² ) / ( n S_j ),    D = Σ_{i<l} |x_i - x_l|
-
-    r_i is the number of counts below x_i, t_jv the number of items of row j with count v, and S_j
-    the sum of all counts without those of row j.
-
-    >>> from scipy.sparse import csr_array
-    >>> gini_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
-    [0.5, 0.0]
-    """
-    counts = _sum_columns(rows)
-    n, q = counts.size, rows.shape[0]
-    ordered = np.sort(counts)
-    below = np.searchsorted(ordered, counts)
-    differences = (2.0 * np.arange(1, n + 1) - n - 1) @ ordered
-    changes = _sum_items(rows, n - 2 * below)
-    lists = np.repeat(np.arange(q), np.diff(rows.indptr))
-    ties, sizes = np.unique(lists * (n + 1) + below[rows.indices], return_counts=True)
-    squares = np.bincount(ties // (n + 1), sizes.astype(np.float64) ** 2, minlength=q)
-    remaining = counts.sum() - np.diff(rows.indptr)
-    return _divide(differences + changes - squares, remaining * n)
-
-
-def _sum_columns(rows: Matrix) -> AnyArray:
-    return np.asarray(rows.sum(axis=0), dtype=np.int64).ravel()
-
-
-def _sum_items(rows: Matrix, values: AnyArray) -> AnyArray:
-    """Return the sum of the values of the items of each row, ``[q]``."""
-    return np.asarray(rows @ values.astype(np.float64))
-
-
-def _divide(numerator: AnyArray, divisor: AnyArray) -> FloatArray:
-    numerator, divisor = np.broadcast_arrays(numerator, divisor)
-    undefined = np.full(divisor.shape, np.nan)
-    return np.asarray(np.divide(numerator, divisor, out=undefined, where=divisor > 0))
-
-
 def build_rows(
     codes: AnyArray, included: BoolArray, n_columns: int, values: npt.ArrayLike = 1.0
 ) -> Matrix:
@@ -418,19 +265,3 @@ def keep_columns(rows: Matrix, kept: BoolArray) -> Matrix:
     np.cumsum(stays, out=ends[1:])
     ones = np.ones(int(ends[-1]))
     return csr_array((ones, rows.indices[stays], ends[rows.indptr]), shape=rows.shape)
-
-
-def split_rows(rows: Matrix, size: int) -> Iterator[Matrix]:
-    """Yield blocks of ``size`` rows of a CSR matrix, which share its entries.
-
-    >>> from scipy.sparse import csr_array
-    >>> [block.shape for block in split_rows(csr_array((5, 3)), 2)]
-    [(2, 3), (2, 3), (1, 3)]
-    """
-    from scipy.sparse import csr_array
-
-    for start in range(0, rows.shape[0], size):
-        ends = rows.indptr[start : start + size + 1]
-        cells = slice(ends[0], ends[-1])
-        arrays = (rows.data[cells], rows.indices[cells], ends - ends[0])
-        yield csr_array(arrays, shape=(ends.size - 1, rows.shape[1]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, TypeAlias
 
@@ -20,7 +21,13 @@ from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement, UnitScores
-from recbias.statistics.bootstrap import estimate_by_jackknife, estimate_from_totals
+from recbias.statistics.bootstrap import (
+    build_estimate,
+    join_rows,
+    resample_linear_part,
+    resample_sums,
+    widen_samples,
+)
 from recbias.statistics.intervals import log_interval
 
 Cutoff: TypeAlias = Annotated[int, Gt(0)] | None
@@ -66,8 +73,7 @@ class Totals:
         rows: What each query adds, an array or CSR ``(q, c)``.
         estimate: From sums of rows ``(..., c)`` to values ``float64[...]``, or ``(..., g)`` to
             those of ``groups``.
-        without_rows: The value without each row of a CSR matrix of 0 and 1, ``float64[q]``, for
-            the jackknife.
+        without_rows: The value without each row of ``rows``, ``float64[q]``, for the jackknife.
         n_excluded: The number of queries without a row, counted as undefined.
         df: Degrees of freedom of the standard error; NaN for the normal distribution.
         groups: The groups of items whose values the metric summarises.
@@ -127,10 +133,6 @@ class WholeSet(InheritsSections):
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the estimate, with its bootstrap samples."""
         totals = self.totals(evidence)
-        if totals.without_rows is not None:
-            return estimate_by_jackknife(
-                evidence, totals.rows, totals.estimate, totals.without_rows, is_step=self.is_step
-            )
         parts: list[FloatArray] = []
 
         def estimate(sums: AnyArray) -> FloatArray:
@@ -141,9 +143,7 @@ class WholeSet(InheritsSections):
                 parts.append(np.atleast_2d(values))
             return self.combine(values, parts[0][0])
 
-        (row,) = estimate_from_totals(
-            evidence, totals.rows, estimate, n_excluded=totals.n_excluded, df=totals.df
-        )
+        row = self._estimate(evidence, totals, estimate)
         if parts:
             by_group = zip(totals.groups, np.concatenate(parts).T, strict=True)
             row = replace(row, parts=dict(by_group))
@@ -151,6 +151,30 @@ class WholeSet(InheritsSections):
             low, high = log_interval(row.value, row.replicates)
             row = replace(row, ci_low=low, ci_high=high, log_scale=True)
         return [_replace_interval(row, self.interval(evidence, totals))]
+
+    def _estimate(
+        self, evidence: Evidence, totals: Totals, estimate: Callable[[AnyArray], FloatArray]
+    ) -> Measurement:
+        """Return the estimate of the sums of all rows; NaN without a row or a column.
+
+        The bootstrap samples of the rows are the same for every model.
+        """
+        counts, df, without = totals.rows, totals.df, totals.without_rows
+        n, value, replicates = counts.shape[0], np.nan, np.full(evidence.n_bootstrap, np.nan)
+        if all(counts.shape):
+            value, rng = float(estimate(counts.sum(axis=0))), evidence.rng()
+            rows = counts if without is None else join_rows(counts, rng)
+            same = deepcopy(rng)
+            if without is None or self.is_step:
+                samples = resample_sums(rows, evidence.n_bootstrap, rng)
+                replicates = np.concatenate([np.empty(0), *map(estimate, samples)])
+            if without is not None:
+                fast = without if rows is counts else None
+                linear, df = resample_linear_part(
+                    rows, estimate, evidence.n_bootstrap, same, leave_out=fast
+                )
+                replicates = widen_samples(value, linear, replicates) if self.is_step else linear
+        return build_estimate(value, replicates, n, n + totals.n_excluded, df=df)
 
 
 @dataclass(frozen=True, kw_only=True)

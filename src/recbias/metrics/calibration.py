@@ -150,7 +150,7 @@ def _compute_kl_divergence(target: Matrix, shares: Matrix, smoothing: float) -> 
     return _finish(target, shares, rows, terms, -np.log(smoothing))
 
 
-def _compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
+def compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
     """Return the Jensen-Shannon divergence of each row, in bits.
 
         JS(p, q) = Σ_g ( p_g log2( p_g / m_g ) + q_g log2( q_g / m_g ) ) / 2,    m = (p + q) / 2
@@ -159,12 +159,12 @@ def _compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
 
     Args:
         target: The shares p, CSR ``(n, g)`` or an array; the entries of a row are positive and
-            sum to 1.
+            sum to 1. Or ``float64[g]`` for all rows, if q is CSR.
         shares: The shares q, of the same form.
 
     >>> from scipy.sparse import csr_array
     >>> p, q = csr_array([[0.5, 0.5]]), csr_array([[1.0, 0.0]])
-    >>> float(_compute_js_divergence(p, q)[0].round(6))
+    >>> float(compute_js_divergence(p, q)[0].round(6))
     0.311278
 
     Source:
@@ -178,6 +178,10 @@ def _compute_js_divergence(target: Matrix, shares: Matrix) -> FloatArray:
 
 def _align_common(target: Matrix, shares: Matrix) -> tuple[AnyArray, FloatArray, FloatArray]:
     """Return the rows and both shares of the cells that are not 0 in either matrix."""
+    if target.ndim == 1:
+        kept = target[shares.indices] > 0
+        rows = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))[kept]
+        return rows, target[shares.indices[kept]], shares.data[kept]
     if isinstance(target, np.ndarray):
         cells = np.flatnonzero((target > 0) & (shares > 0))
         return cells // max(target.shape[1], 1), target.ravel()[cells], shares.ravel()[cells]
@@ -195,13 +199,15 @@ def _finish(
 
     A sum that is 0 but for rounding is 0: a ratio of two of them would be any number.
     """
-    sums = disjoint + np.bincount(rows, weights=terms, minlength=target.shape[0])
+    sums = disjoint + np.bincount(rows, weights=terms, minlength=shares.shape[0])
     sums[sums < ROUNDING] = 0.0
     has_both = _has_entries(target) & _has_entries(shares)
     return np.where(has_both, np.minimum(sums, disjoint), np.nan)
 
 
 def _has_entries(shares: Matrix) -> BoolArray:
+    if shares.ndim == 1:
+        return np.asarray(~np.isnan(shares.sum()))
     is_array = isinstance(shares, np.ndarray)
     return np.asarray(shares.any(axis=1) if is_array else np.diff(shares.indptr) > 0)
 
@@ -323,4 +329,4 @@ class CalibrationJS(_CalibrationMetric):
     discount: _Discount = "reciprocal"
 
     def _diverge(self, histories: Matrix | FloatArray, lists: Matrix | FloatArray) -> FloatArray:
-        return _compute_js_divergence(histories, lists)
+        return compute_js_divergence(histories, lists)

@@ -21,7 +21,6 @@ from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction
 from recbias.core.plugins import OnlyWith
 from recbias.core.text import suggest
-from recbias.kernels.sparse import join_columns, select_columns, split_rows
 from recbias.metrics.base import (
     Cutoff,
     Grouped,
@@ -30,6 +29,7 @@ from recbias.metrics.base import (
     WholeSet,
     mark_candidates,
 )
+from recbias.metrics.calibration import compute_js_divergence
 from recbias.metrics.item_groups import (
     BrowsingModel,
     ItemGroups,
@@ -40,7 +40,6 @@ from recbias.metrics.item_groups import (
     Ungrouped,
     build_exposure_matrix,
     compute_target_shares,
-    find_entries,
     list_target_needs,
     measure_hidden_variance,
     read_item_groups,
@@ -196,7 +195,7 @@ class AWRF(_OfTargets, PerQuery):
         else:
             target = compute_target_shares(evidence, self.target, groups)
         attention = _scale_rows(self.expose_groups(evidence, groups))
-        return 1.0 - _compute_divergence(attention, target)
+        return 1.0 - compute_js_divergence(target, attention)
 
 
 def _scale_rows(rows: Matrix) -> Matrix:
@@ -207,35 +206,6 @@ def _scale_rows(rows: Matrix) -> Matrix:
     scaled.data *= np.repeat(parts, np.diff(rows.indptr))
     scaled.eliminate_zeros()
     return scaled
-
-
-def _compute_divergence(shares: Matrix, target: FloatArray | Matrix) -> FloatArray:
-    """Return the Jensen-Shannon divergence in bits of each row from the target, ``float64[n]``.
-
-    Only the groups of a row are visited: those that it lacks contribute half of their target.
-
-    Args:
-        shares: Rows that sum to 1, CSR ``(n, g)``; NaN is returned for an empty one.
-        target: Shares that sum to 1, ``float64[g]``, or those of each row, CSR ``(n, g)``; NaN is
-            returned for an empty one.
-
-    >>> from scipy.sparse import csr_array
-    >>> shares = csr_array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-    >>> _compute_divergence(shares, np.array([0.5, 0.5, 0.0])).round(4).tolist()
-    [0.0, 1.0, 0.3113]
-    """
-    rows = np.repeat(np.arange(shares.shape[0]), np.diff(shares.indptr))
-    a = shares.data
-    if isinstance(target, np.ndarray):
-        p, has_target = target[shares.indices], ~np.isnan(target.sum())
-    else:
-        p = find_entries(target, rows, shares.indices)
-        has_target = np.diff(target.indptr) > 0
-    terms = a * np.log2(2.0 * a / (a + p))
-    terms += p * np.log2(np.where(p > 0, 2.0 * p / (a + p), 1.0)) - p
-    sums = np.bincount(rows, weights=terms, minlength=shares.shape[0])
-    defined = (np.diff(shares.indptr) > 0) & has_target
-    return np.where(defined, np.clip(0.5 * (1.0 + sums), 0.0, 1.0), np.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +241,7 @@ class AmortizedAttention(_Exposed, WholeSet):
         relevant, candidates = select_relevant(evidence), mark_candidates(evidence)
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
         attention = _scale_rows(self.expose_items(evidence))[:, : candidates.size]
-        excess = select_columns(attention - _scale_rows(relevant), np.flatnonzero(candidates))
+        excess = (attention - _scale_rows(relevant))[:, np.flatnonzero(candidates)]
         excess = excess if queries.size == excess.shape[0] else excess[queries]
 
         def estimate(sums: AnyArray) -> FloatArray:
@@ -317,13 +287,11 @@ class _TargetExposure:
 
     def split(self, size: int) -> Iterator[_TargetExposure]:
         """Yield blocks of ``size`` queries."""
-        matrices = (self.exposure, self.relevant, self.histories)
-        blocks = zip(*(split_rows(matrix, size) for matrix in matrices), strict=True)
-        for start, (exposure, relevant, histories) in zip(
-            range(0, len(self), size), blocks, strict=True
-        ):
-            best, rest = self.best[start : start + size], self.rest[start : start + size]
-            yield _TargetExposure(exposure, relevant, histories, self.candidates, best, rest)
+        names = ("exposure", "relevant", "histories", "best", "rest")
+        for start in range(0, len(self), size):
+            yield replace(
+                self, **{name: getattr(self, name)[start : start + size] for name in names}
+            )
 
     def disparity(self) -> FloatArray:
         """Return the sum of the squared exposures of each query, ``float64[q]``."""
@@ -563,6 +531,8 @@ class _ExposureRatio(_OfGroups, WholeSet):
         self, evidence: Evidence, groups: ItemGroups, gains: Matrix | FloatArray, relevant: Matrix
     ) -> Totals:
         """Return the ratio of the gains by the relevance of each group."""
+        from scipy.sparse import hstack
+
         queries = np.flatnonzero(np.diff(relevant.indptr) > 0)
         relevance = groups.add_members(relevant)
         n_without = int(np.count_nonzero(np.asarray(relevance.sum(axis=0)) == 0))
@@ -574,8 +544,8 @@ class _ExposureRatio(_OfGroups, WholeSet):
         def estimate(sums: AnyArray) -> FloatArray:
             return divide(sums[..., :n], sums[..., n:])
 
-        is_array = isinstance(gains, np.ndarray)
-        totals = np.hstack([gains, relevance]) if is_array else join_columns(gains, relevance)
+        is_array, parts = isinstance(gains, np.ndarray), [gains, relevance]
+        totals = np.hstack(parts) if is_array else hstack(parts, format="csr")
         totals = totals if queries.size == totals.shape[0] else totals[queries]
         n_excluded = len(evidence.queries) - queries.size
         return Totals(totals, estimate, n_excluded=n_excluded, groups=groups.names)

@@ -35,7 +35,7 @@ from recbias.metrics.templates.design import (
     warn_unlabelled,
 )
 from recbias.statistics.paired import compare_sides
-from recbias.statistics.permutation import Permutations, TestedSpread, permute_groups
+from recbias.statistics.permutation import Permutations, permute_groups
 
 OverlapForm: TypeAlias = Literal["jaccard", "rbo", "serp", "prag"]
 """The measures of overlap."""
@@ -613,7 +613,7 @@ class OverlapSpread(_StatedIdentityMetric):
             axis=-1,
         )
         used = sums[:, 1] > 0
-        groups = permute_groups(
+        means, spreads, p_values = permute_groups(
             sums[used].astype(np.float64),
             design.group[used],
             design.stratum[used],
@@ -621,25 +621,12 @@ class OverlapSpread(_StatedIdentityMetric):
             n_permutations=self.permutations,
             rng=evidence.rng(),
         )
-        value = groups.range if self.spread == "range" else groups.std
-        n = int(used.sum())
-        return [
-            Measurement(
-                value=value.value,
-                n=0 if math.isnan(value.value) else n,
-                undefined=int(used.size) - n,
-                contrasts=_build_contrasts(groups.means, value, names, n),
-            )
-        ]
-
-
-def _build_contrasts(
-    means: FloatArray, spread: TestedSpread, names: Sequence[str], n: int
-) -> tuple[Contrast, ...]:
-    """Return the permutation test of a spread, named by the groups that are furthest apart."""
-    if np.isnan(means).any():
-        return ()
-    ends = int(means.argmax()), int(means.argmin())
-    sides = [names[end] for end in ends]
-    others = {"test": "permutation", "n": n, "statistic": spread.value, "p": spread.p}
-    return (Contrast.of_means("groups", sides, means[[*ends]], **others),)
+        at, n = ("range", "std").index(self.spread), int(used.sum())
+        value, p = float(spreads[at]), float(p_values[at])
+        row = Measurement(value, 0 if math.isnan(value) else n, int(used.size) - n)
+        if np.isnan(means).any():
+            return [row]
+        ends = [int(means.argmax()), int(means.argmin())]  # the groups that are furthest apart
+        others = {"test": "permutation", "n": n, "statistic": value, "p": p}
+        test = Contrast.of_means("groups", [names[end] for end in ends], means[ends], **others)
+        return [replace(row, contrasts=(test,))]

@@ -6,7 +6,7 @@ The corrected measures are rescaled to what lists of these lengths can reach. ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -16,25 +16,20 @@ from annotated_types import Interval
 from recbias.core.dataset import AnyArray, FloatArray, Matrix, divide
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Direction, Measurement
-from recbias.kernels.sparse import (
-    build_rows,
-    cover_without_rows,
-    entropy_without_rows,
-    gini_without_rows,
-    jain_without_rows,
-    join_columns,
-    select_columns,
-)
+from recbias.core.measures import Direction
+from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet, mark_candidates
 from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix, locate_candidates
-from recbias.statistics.bootstrap import build_estimate, resample_squares
 from recbias.statistics.inequality import (
     cover,
+    cover_without_rows,
     entropy,
+    entropy_without_rows,
     fair_share,
     gini,
+    gini_without_rows,
     jain,
+    jain_without_rows,
     make_even_counts,
     make_uneven_counts,
 )
@@ -64,7 +59,7 @@ class _CorrectedMetric(CandidateMetric):
 
     def _build_counts(self, evidence: Evidence) -> tuple[Matrix, Matrix]:
         """Return the candidates of each list; and these with the ranks that each list reaches."""
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, hstack
 
         counts = build_candidate_matrix(evidence, self.k)
         if not counts.shape[1]:
@@ -72,7 +67,8 @@ class _CorrectedMetric(CandidateMetric):
         starts, n_ranks = counts.indptr, evidence.ranked.items[:, : self.k].shape[1]
         ranks = np.arange(counts.nnz, dtype=starts.dtype) - np.repeat(starts[:-1], np.diff(starts))
         shape = (counts.shape[0], max(n_ranks, 1))
-        return counts, join_columns(counts, csr_array((counts.data, ranks, starts), shape=shape))
+        reached = csr_array((counts.data, ranks, starts), shape=shape)
+        return counts, hstack([counts, reached], format="csr")
 
     def _leave_out(
         self, rows: Matrix, without: Callable[[Matrix], FloatArray], n: int
@@ -304,7 +300,7 @@ class _JointExposure(InheritsSections):
 
         evidence.need("test")
         codes = np.flatnonzero(mark_candidates(evidence))
-        relevant = select_columns(evidence.relevant, codes)
+        relevant = evidence.relevant[:, codes]  # type: ignore[index]  # need() raises
         relevant = csr_array(
             ((relevant.data != 0).astype(np.float64), relevant.indices, relevant.indptr),
             shape=relevant.shape,
@@ -368,14 +364,13 @@ class OverallExposure(_JointExposure, WholeSet):
 
     direction: ClassVar[Direction] = "lower"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the differences of each query, and the mean square of their means."""
         differences, n_relevant = self._build_differences(evidence)
         rows = differences if n_relevant.all() else differences[np.flatnonzero(n_relevant > 0)]
-        value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
-        if all(rows.shape):
-            scale = rows.shape[0] ** 2 * rows.shape[1]
-            value = float(np.square(rows.sum(axis=0)).sum()) / scale
-            seed = evidence.bootstrap_seed
-            replicates = resample_squares(rows, evidence.n_bootstrap, seed) / scale
-        return [build_estimate(value, replicates, rows.shape[0], n_relevant.size)]
+        scale = rows.shape[0] ** 2 * max(rows.shape[1], 1)
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            return np.asarray(np.square(sums).sum(axis=-1) / scale)
+
+        return Totals(rows, estimate, n_excluded=n_relevant.size - rows.shape[0])

@@ -288,25 +288,6 @@ def compute_target_shares(evidence: Evidence, target: Target, groups: ItemGroups
     return np.asarray(totals / total if total > 0 else np.full(totals.size, np.nan))
 
 
-def find_entries(matrix: Matrix, rows: AnyArray, columns: AnyArray) -> FloatArray:
-    """Return the entries of a sparse matrix at some cells, 0 where none is stored, ``float64[n]``.
-
-    >>> from scipy.sparse import csr_array
-    >>> matrix = csr_array([[0.0, 5.0], [7.0, 0.0]])
-    >>> find_entries(matrix, np.array([1, 0]), np.array([0, 0])).tolist()
-    [7.0, 0.0]
-    """
-    ordered = matrix.tocsr()
-    ordered.sort_indices()
-    width = max(ordered.shape[1], 1)
-    stored_rows = np.repeat(np.arange(ordered.shape[0]), np.diff(ordered.indptr))
-    keys = stored_rows * width + ordered.indices
-    requested = np.asarray(rows, dtype=np.int64) * width + columns
-    at = np.searchsorted(keys, requested)
-    found = np.append(keys, -1)[at] == requested
-    return np.where(found, np.append(ordered.data, 0.0)[at], 0.0)
-
-
 def _read_shares(target: Mapping[str, float], groups: ItemGroups) -> FloatArray:
     for name in target:
         if name not in groups.names:

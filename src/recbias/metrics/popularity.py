@@ -26,12 +26,7 @@ from recbias.core.errors import OutOfRange, at_setting
 from recbias.core.evidence import Evidence, mark_contained
 from recbias.core.measures import Bounds, Direction, Measurement, limit_ends
 from recbias.core.plugins import OnlyWith
-from recbias.kernels.sparse import (
-    build_rows,
-    cover_without_rows,
-    entropy_without_rows,
-    gini_without_rows,
-)
+from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import (
     Cutoff,
     PerQuery,
@@ -42,7 +37,15 @@ from recbias.metrics.base import (
 )
 from recbias.statistics.agreement import spearman
 from recbias.statistics.counted import CountedValues, Slopes, resample_counts
-from recbias.statistics.inequality import cover, entropy, gini, head
+from recbias.statistics.inequality import (
+    cover,
+    cover_without_rows,
+    entropy,
+    entropy_without_rows,
+    gini,
+    gini_without_rows,
+    head,
+)
 
 Aggregate: TypeAlias = Callable[[Matrix, FloatArray], FloatArray]
 """From rows of items ``(n, n_items)`` and the value of each item to one value for each row; NaN is

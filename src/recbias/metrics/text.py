@@ -11,24 +11,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 from annotated_types import Gt
 
 from recbias.core.context import track_progress, warn
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids, Matrix
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids, Matrix, divide
 from recbias.core.errors import Contradiction, at_setting
 from recbias.core.evidence import Evidence, Responses
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Direction
 from recbias.core.plugins import InputFile, ModelName, OnlyWith
 from recbias.formats.vectors import check_vector_file, read_word_vectors
 from recbias.language.local_models import check_model, embed_tokens
 from recbias.language.model_files import list_model_files
 from recbias.language.thought import find_answer
 from recbias.metrics.base import PerQuery, Totals, WholeSet
-from recbias.statistics.bootstrap import build_estimate, sample_jackknife
 
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of Thai, Lao, Japanese and Chinese, which have no blanks between words."""
@@ -550,16 +549,17 @@ class Distinct(WholeSet):
     n: Annotated[int, Gt(0)] = 2
     tokens: _Tokens = "words"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate with samples from the jackknife."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the n-grams of each response, and the share of distinct ones."""
         texts = [tokenize(text, self.tokens) for text in _read_texts(get_responses(evidence))]
-        counts: Any = count_ngrams(texts, self.n)
-        has_ngram = counts.sum(axis=1) > 0
-        distinct, samples = np.nan, np.full(evidence.n_bootstrap, np.nan)
-        if has_ngram.any():
-            distinct, without = _count_distinct(counts)
-            samples = sample_jackknife(distinct, without, evidence.n_bootstrap, evidence.rng())
-        return [build_estimate(distinct, samples, int(has_ngram.sum()), has_ngram.size)]
+        counts = count_ngrams(texts, self.n)
+        rows = np.flatnonzero(np.diff(counts.indptr))
+
+        def share_distinct(sums: AnyArray) -> FloatArray:
+            return divide(np.count_nonzero(sums, axis=-1), sums.sum(axis=-1))
+
+        n_excluded = len(texts) - rows.size
+        return Totals(counts[rows], share_distinct, _share_distinct_without, n_excluded)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -643,13 +643,11 @@ class UnigramF1(_ResponseMetric):
         return unigram_f1(tokens_of_responses, tokens_of_references)
 
 
-def _count_distinct(counts: Any) -> tuple[float, FloatArray]:
-    """Return the share of distinct n-grams in all responses, and without each, ``float64[m]``."""
-    totals, lengths = counts.sum(axis=0), counts.sum(axis=1)
-    only_there = counts.copy()
-    only_there.data = (counts.data == totals[counts.indices]).astype(np.int64)
-    n, n_distinct = int(totals.sum()), int(np.count_nonzero(totals))
-    n_without = n - lengths
-    undefined = np.full(lengths.shape, np.nan)
-    distinct = n_distinct - only_there.sum(axis=1)
-    return n_distinct / n, np.divide(distinct, n_without, out=undefined, where=n_without > 0)
+def _share_distinct_without(counts: Matrix) -> FloatArray:
+    """Return the share of distinct n-grams in all responses but each, ``float64[m]``."""
+    totals = counts.sum(axis=0)
+    is_only_there = counts.data == totals[counts.indices]
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    n_less = np.bincount(rows[is_only_there], minlength=counts.shape[0])
+    distinct = np.count_nonzero(totals) - n_less
+    return divide(distinct, totals.sum() - counts.sum(axis=1))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,12 +12,153 @@ import numpy as np
 
 from recbias.core.dataset import FloatArray
 from recbias.reports import svg
-from recbias.reports.svg import Interval, Plot, Point, Scale
-from recbias.reports.wording import Safe, join
+from recbias.reports.svg import Plot, Point, Scale
+from recbias.reports.wording import Safe, count_decimals, format_value, join
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its 95% interval; ends that are not known are NaN."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any], value: str = "value") -> Interval:
+        """Return a value of a row of a table, with the row's interval."""
+        return cls(row[value], row["ci_low"], row["ci_high"])
+
+    @property
+    def bounded(self) -> bool:
+        """Whether an axis can show the value and both ends."""
+        return len(self.ends()) == 3
+
+    def ends(self) -> list[float]:
+        """Return the value and the ends of the interval, those that an axis can show."""
+        return list(filter(svg.fits_axis, (self.value, self.low, self.high)))
+
+    def describe(self, most: int = 3) -> str:
+        """Return the value with its interval in words, with at most ``most`` decimals.
+
+        >>> Interval(0.5, 0.4, 0.6).describe()
+        '0.500 (95% interval 0.400 to 0.600)'
+        """
+        digits = min(count_decimals(self.ends()), most)
+        value, low, high = (format_value(end, digits) for end in (self.value, self.low, self.high))
+        return f"{value} (95% interval {low} to {high})" if self.bounded else value
+
+
+def describe_intervals(intervals: Sequence[Interval]) -> str:
+    """Return the caption's sentence on the lines of intervals, blank if there is no interval."""
+    return "Lines are 95% intervals." if any(each.bounded for each in intervals) else ""
+
+
+# ---- axes ----
+
+_TOP, _FOOT = 34.0, 54.0
+_ROOM = 44.0  # the least distance of two ticks
+_LOG_RATIO = 30  # the ratio of the ends from which an axis is logarithmic
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis.
+
+    Args:
+        title: The title.
+        note: A note behind it.
+        lines: Values with a line across the chart, and the class of each.
+        band: The ends of a shaded range.
+        span: The ends of the axis, by default those of the values.
+        may_be_log: Whether it is logarithmic where its ends are far apart.
+        ticks: Its ticks where they have room, by default round values.
+        unit: What the labels of the ticks end in.
+    """
+
+    title: str
+    note: str = ""
+    lines: Mapping[float, str] = field(default_factory=dict)
+    band: tuple[float, float] | None = None
+    span: tuple[float, float] | None = None
+    may_be_log: bool = False
+    ticks: Sequence[float] | None = None
+    unit: str = ""
+
+    def make_scale(self, values: Sequence[float], start: float, end: float) -> Scale:
+        """Return the scale of some values."""
+        low, high = min(values), max(values)
+        is_log = self.may_be_log and low > 0 and high / low >= _LOG_RATIO
+        if self.span:
+            return Scale(*self.span, start, end, is_log)
+        if is_log:
+            return Scale(low / 1.2, high * 1.2, start, end, log=True)
+        ends = [1.5 * end for end in self.band or ()]
+        return Scale(*svg.pad_range([*values, *self.lines, *ends]), start, end)
+
+    def choose_ticks(self, scale: Scale) -> Sequence[float]:
+        """Return the ticks on a scale."""
+        places = [scale.at(value) for value in self.ticks or ()]
+        if self.ticks and all(b - a >= _ROOM for a, b in itertools.pairwise(places)):
+            return self.ticks
+        return scale.choose_ticks()
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A horizontal and a vertical axis with their scales."""
+
+    x_axis: Axis
+    y_axis: Axis
+    x: Scale
+    y: Scale
+
+    def at(self, x: float, y: float) -> Point:
+        """Return the coordinates of a pair of values."""
+        return self.x.at(x), self.y.at(y)
+
+    def draw(self) -> Safe:
+        """Return both axes with their ticks, lines and bands."""
+        left, right, top, bottom = self.x.start, self.x.end, self.y.end, self.y.start
+        elements = []
+        for tick in self.y_axis.choose_ticks(self.y):
+            y, label = self.y.at(tick), f"{svg.format_tick(tick)}{self.y_axis.unit}"
+            elements.append(svg.draw_line((left, y), (right, y), "grid"))
+            elements.append(svg.draw_text((left - 7, y + 4.5), label, "tick end"))
+        elements.append(svg.draw_x_axis(self.x, self.x_axis.choose_ticks(self.x), top, bottom))
+        if self.y_axis.band:
+            low, high = map(self.y.at, self.y_axis.band)
+            corners = (left, low), (right, low), (right, high), (left, high)
+            elements.append(svg.draw_area(corners, "band c0"))
+        for value, class_ in self.x_axis.lines.items():
+            x = self.x.at(value)
+            elements.append(svg.draw_line((x, top), (x, bottom), class_))
+        for value, class_ in self.y_axis.lines.items():
+            y = self.y.at(value)
+            elements.append(svg.draw_line((left, y), (right, y), class_))
+        return join(*elements)
+
+
+def _draw_chart(axes: Axes, *elements: Safe, **texts: str) -> Plot:
+    """Return a chart with its axes and their titles."""
+    height, x, y = axes.y.start + _FOOT, axes.x_axis, axes.y_axis
+    titles = (
+        svg.draw_title((4, 16), y.title, y.note),
+        svg.draw_title((axes.x.end, height - 8), x.title, x.note, "end"),
+    )
+    body = join(axes.draw(), *titles, *elements)
+    return Plot(height=height, body=body, **texts)  # type: ignore[arg-type]
+
+
+def _make_axes(x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float], height: float) -> Axes:
+    across, up = x.make_scale(xs, 60.0, svg.width() - 24.0), y.make_scale(ys, height - _FOOT, _TOP)
+    return Axes(x, y, across, up)
+
 
 # ---- rows of marks ----
 
-_HEAD, _LONGEST = 26.0, 24
+_MARGIN, _HEAD, _LONGEST = 14.0, 26.0, 24
+_TALL = 560.0  # plots of rows that are taller than this have tick labels at the top too
 
 
 @dataclass(frozen=True)
@@ -48,7 +190,7 @@ def compute_box(values: FloatArray) -> Box:
     >>> compute_box(np.array([0.0, 1.0, 2.0, 3.0, 14.0]))
     Box(low=0.0, q1=1.0, median=2.0, q3=3.0, high=3.0, mean=4.0, n=5)
     """
-    q1, median, q3 = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
+    q1, median, q3 = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
     reach = 1.5 * (q3 - q1)
     inside = values[(values >= q1 - reach) & (values <= q3 + reach)]
     low, high = float(inside.min()), float(inside.max())
@@ -76,57 +218,67 @@ class Row:
         return [*ends, self.box.low, self.box.high, self.box.mean] if self.box else ends
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A chart of rows.
+def draw_rows(
+    rows: Sequence[Row],
+    axis: Axis,
+    *,
+    series: Sequence[str] = (),
+    line_label: str = "",
+    **texts: str,
+) -> Plot:
+    """Return a chart of rows.
 
-    A single series has no legend. ``lines`` are values across all rows: the one without bias, or
-    the limits; ``line_label`` names them in the legend.
+    Args:
+        rows: The rows.
+        axis: The horizontal axis; its lines cross all rows: the value without bias, or limits.
+        series: The names of the series; a single one has no legend.
+        line_label: What the legend calls the lines.
+        **texts: The name, the title and the caption of the plot.
     """
-
-    rows: tuple[Row, ...]
-    axis: str
-    note: str = ""
-    series: tuple[str, ...] = ()
-    lines: tuple[float, ...] = ()
-    line_label: str = ""
-
-
-def draw_rows(chart: Rows, **texts: str) -> Plot:
-    """Return the chart; ``texts`` are the name, the title and the caption of the plot."""
-    has_boxes = any(row.box for row in chart.rows)
-    names = chart.series if len(chart.series) > 1 else ()
-    legend, top = _draw_box_key() if has_boxes else svg.draw_legend(names, chart.line_label)
-    most = max(len(row.marks) for row in chart.rows)
+    has_boxes = any(row.box for row in rows)
+    names = series if len(series) > 1 else ()
+    legend, top = _draw_box_key() if has_boxes else svg.draw_legend(names, line_label)
+    most = max(len(row.marks) for row in rows)
     height = 30.0 if has_boxes else 22.0 if most < 2 else 12.0 + 9.0 * most
-    heights = [height if row.ends else _HEAD for row in chart.rows]
-    if top + sum(heights) + 66 > svg.TALL:
+    heights = [height if row.ends else _HEAD for row in rows]
+    if is_tall := top + sum(heights) + 66 > _TALL:
         top += 20.0
     total = top + sum(heights) + 66
-    labels = [row.label for row in chart.rows if row.ends]
-    short = dict(zip(labels, svg.shorten_all(labels, svg.scale_length(_LONGEST)), strict=True))
-    ends = [end for row in chart.rows for end in row.ends]
-    notes = max(svg.estimate_width(row.note) for row in chart.rows)
-    scale = Scale(
-        *svg.pad_range([*ends, *chart.lines]),
-        18 + max(map(svg.estimate_width, short.values())),
-        svg.width() - svg.MARGIN - (notes + 16 if notes else 4),
-    )
-    elements = [svg.draw_row_axis(scale, top, chart.axis, chart.note, total)]
-    for value in chart.lines:
-        x = scale.at(value)
-        elements.append(svg.draw_line((x, top), (x, total - 58), "neutral"))
+    narrowed = svg.width() / svg.WIDTH
+    labels = [row.label for row in rows if row.ends]
+    short = dict(zip(labels, svg.shorten_all(labels, int(_LONGEST * narrowed)), strict=True))
+    notes = max(svg.estimate_width(row.note) for row in rows)
+    left = 18 + max(map(svg.estimate_width, short.values()))
+    right = svg.width() - _MARGIN - (notes + 16 if notes else 4)
+    scale = axis.make_scale([end for row in rows for end in row.ends], left, right)
+    ticks = scale.choose_ticks(7)
+    elements = [svg.draw_x_axis(scale, ticks, top, total - 58)]
+    if is_tall:
+        elements += [
+            svg.draw_text((scale.at(tick), top - 6), svg.format_tick(tick), "tick mid")
+            for tick in ticks
+        ]
+    room = svg.width() - 2 * _MARGIN
+    note = axis.note if svg.estimate_width(axis.title + axis.note) + 12 <= room else ""
+    title = svg.shorten(axis.title, int(room / svg.estimate_width("x")))
+    elements.append(svg.draw_title((svg.width() - _MARGIN, total - 10), title, note, "end"))
+    for value, class_ in axis.lines.items():
+        elements.append(
+            svg.draw_line((scale.at(value), top), (scale.at(value), total - 58), class_)
+        )
     elements.append(legend)
     y = top
-    for row, own in zip(chart.rows, heights, strict=True):
+    for row, own in zip(rows, heights, strict=True):
         if row.ends:
             elements += _draw_row(row, short[row.label], scale, (y, own))
         else:
-            elements.append(svg.draw_rectangle((0, y - 1), (svg.width(), own - 1), "paper"))
-            title = svg.shorten(row.label, svg.scale_length(52))
-            elements.append(svg.draw_title((4, y + 19), title))
+            strip = svg.draw("rect", "paper", x=0, y=y - 1, width=svg.width(), height=own - 1)
+            elements.append(strip)
+            elements.append(
+                svg.draw_title((4, y + 19), svg.shorten(row.label, int(52 * narrowed)))
+            )
         y += own
-    return Plot(texts["name"], texts["title"], texts["caption"], total, join(*elements))
+    return Plot(height=total, body=join(*elements), **texts)  # type: ignore[arg-type]
 
 
 def _draw_row(row: Row, label: str, scale: Scale, place: tuple[float, float]) -> Iterator[Safe]:
@@ -135,7 +287,8 @@ def _draw_row(row: Row, label: str, scale: Scale, place: tuple[float, float]) ->
     yield svg.draw_text((scale.start - 10, middle + 4.5), label, "end")
     if row.shaded:
         ends = [scale.at(mark.interval.value) for mark in row.marks]
-        yield svg.draw_rectangle((min(ends), top + 2), (max(ends) - min(ends), height - 4), "gap")
+        low, size = min(ends), max(ends) - min(ends)
+        yield svg.draw("rect", "gap", x=low, y=top + 2, width=size, height=height - 4)
     if row.box:
         yield _draw_box(row.box, row.label, scale, middle)
     for position, mark in enumerate(row.marks):
@@ -146,7 +299,7 @@ def _draw_row(row: Row, label: str, scale: Scale, place: tuple[float, float]) ->
             yield svg.draw_line(start, end, f"interval {colour}")
         class_ = f"dot{' open' * mark.hollow} {colour}"
         yield svg.draw_marker((scale.at(mark.interval.value), y), shape, class_, title=mark.title)
-    place = svg.width() - svg.MARGIN, middle + 4.5
+    place = svg.width() - _MARGIN, middle + 4.5
     yield svg.draw_text(place, row.note, f"end {'name' * row.shaded}".strip())
 
 
@@ -160,7 +313,7 @@ def _draw_box(box: Box, label: str, scale: Scale, y: float) -> Safe:
         svg.draw_line((low, y), (q1, y), "interval c0"),
         svg.draw_line((q3, y), (high, y), "interval c0"),
         *(svg.draw_line((end, y - 4), (end, y + 4), "interval c0") for end in (low, high)),
-        svg.draw_rectangle((q1, y - 9), (max(q3 - q1, 0.5), 18), "box", title),
+        svg.draw("rect", "box", title, x=q1, y=y - 9, width=max(q3 - q1, 0.5), height=18),
         svg.draw_line((median, y - 9), (median, y + 9), "median"),
         svg.draw_marker((scale.at(box.mean), y), svg.DIAMOND, "mean", radius=3.8),
     )
@@ -173,91 +326,7 @@ def _draw_box_key() -> tuple[Safe, float]:
         svg.draw_line((76, 5), (76, 20), "median"),
         svg.draw_text((84, 16), "median"),
     )
-    return key, svg.TOP
-
-
-# ---- two axes ----
-
-_ROOM = 44.0  # the least distance of two ticks
-_LOG_RATIO = 30  # the ratio of the ends from which an axis is logarithmic
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis: its title, and a note behind it.
-
-    Args:
-        title: The title.
-        note: A note behind it.
-        lines: Values with a line across the chart, and the class of each.
-        band: The ends of a shaded range.
-        span: The ends of the axis, by default those of the values.
-        may_be_log: Whether it is logarithmic where its ends are far apart.
-        ticks: Its ticks where they have room, by default round values.
-        unit: What the labels of the ticks end in.
-    """
-
-    title: str
-    note: str = ""
-    lines: Mapping[float, str] = field(default_factory=dict)
-    band: tuple[float, float] | None = None
-    span: tuple[float, float] | None = None
-    may_be_log: bool = False
-    ticks: Sequence[float] | None = None
-    unit: str = ""
-
-    def find_span(self, values: Sequence[float]) -> tuple[tuple[float, float], bool]:
-        """Return the ends of the axis of some values, and whether it is logarithmic."""
-        low, high = min(values), max(values)
-        is_log = self.may_be_log and low > 0 and high / low >= _LOG_RATIO
-        if self.span:
-            return self.span, is_log
-        if is_log:
-            return (low / 1.2, high * 1.2), True
-        ends = [1.5 * end for end in self.band or ()]
-        return svg.pad_range([*values, *self.lines, *ends]), False
-
-    def choose_ticks(self, scale: Scale) -> Sequence[float]:
-        """Return the ticks on a scale."""
-        places = [scale.at(value) for value in self.ticks or ()]
-        if self.ticks and all(b - a >= _ROOM for a, b in itertools.pairwise(places)):
-            return self.ticks
-        return (svg.choose_log_ticks if scale.log else svg.choose_ticks)(scale.low, scale.high)
-
-
-def make_axes(
-    x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float], height: float = 300.0
-) -> svg.Axes:
-    """Return the axes of values, with room for their titles."""
-    (across, is_log), (up, _) = x.find_span(xs), y.find_span(ys)
-    return svg.make_axes(across, up, height, log_x=is_log)
-
-
-def draw_frame(axes: svg.Axes, x: Axis, y: Axis) -> Safe:
-    """Return both axes with their lines and bands."""
-    left, right, top, bottom = axes.x.start, axes.x.end, axes.y.end, axes.y.start
-    elements = [axes.draw(x.choose_ticks(axes.x), y.choose_ticks(axes.y), unit=y.unit)]
-    if y.band:
-        low, high = map(axes.y.at, y.band)
-        elements.append(
-            svg.draw_path(f"M{left:.1f},{low:.1f}H{right:.1f}V{high:.1f}H{left:.1f}Z", "band c0")
-        )
-    for value, class_ in x.lines.items():
-        elements.append(svg.draw_line((axes.x.at(value), top), (axes.x.at(value), bottom), class_))
-    for value, class_ in y.lines.items():
-        elements.append(svg.draw_line((left, axes.y.at(value)), (right, axes.y.at(value)), class_))
-    return join(*elements)
-
-
-def _draw_chart(axes: svg.Axes, x: Axis, y: Axis, *elements: Safe, **texts: str) -> Plot:
-    return svg.draw_chart(
-        axes,
-        *elements,
-        x_title=(x.title, x.note),
-        y_title=(y.title, y.note),
-        drawn=draw_frame(axes, x, y),
-        **texts,
-    )
+    return key, _TOP
 
 
 # ---- points ----
@@ -290,24 +359,34 @@ def draw_points(dots: Sequence[Dot], x: Axis, y: Axis, height: float, **texts: s
     """Return a chart of points; their intervals are lines, which labels avoid."""
     xs = [end for dot in dots for end in dot.x.ends()]
     ys = [end for dot in dots for end in dot.y.ends()]
-    axes = make_axes(x, y, xs, ys, height)
-    return _draw_chart(axes, x, y, *_draw_dots(dots, axes), **texts)
+    axes = _make_axes(x, y, xs, ys, height)
+    return _draw_chart(axes, *_draw_dots(dots, axes), **texts)
 
 
-def _draw_dots(dots: Sequence[Dot], axes: svg.Axes) -> Iterator[Safe]:
+def make_equal_spans(
+    xs: Iterable[float], ys: Iterable[float], height: float
+) -> list[tuple[float, float]]:
+    """Return the ends of both axes of points between which a unit has the same length on both."""
+    ranges = [svg.pad_range(values) for values in (xs, ys)]
+    lengths = svg.width() - 24.0 - 60.0, height - _FOOT - _TOP
+    unit = max((b - a) / length for (a, b), length in zip(ranges, lengths, strict=True))
+    return [
+        ((a + b - unit * length) / 2, (a + b + unit * length) / 2)
+        for (a, b), length in zip(ranges, lengths, strict=True)
+    ]
+
+
+def _draw_dots(dots: Sequence[Dot], axes: Axes) -> Iterator[Safe]:
     marks: list[Safe] = []
     named: list[tuple[Dot, Point, float]] = []  # with the distance of the label
     obstacles: list[Point] = []
     for dot in dots:
         centre = across, up = axes.at(dot.x.value, dot.y.value)
         sides = [(axes.x.at(end), up) for end in dot.x.ends()[1:]]
-        whiskers = [sides, [(across, axes.y.at(end)) for end in dot.y.ends()[1:]]]
-        yield from (
-            svg.draw_line(ends[0], ends[1], f"whisker {dot.colour}")
-            for ends in whiskers
-            if len(ends) == 2
-        )
-        obstacles += [end for ends in whiskers for end in ends]
+        for ends in (sides, [(across, axes.y.at(end)) for end in dot.y.ends()[1:]]):
+            obstacles += ends
+            if len(ends) == 2:
+                yield svg.draw_line(ends[0], ends[1], f"whisker {dot.colour}")
         radius = _RADII.get(dot.kind, 4.5)
         class_ = " ".join(filter(None, ["dot", dot.kind, dot.colour]))
         marks.append(svg.draw_marker(centre, dot.shape, class_, radius=radius, title=dot.title))
@@ -317,18 +396,13 @@ def _draw_dots(dots: Sequence[Dot], axes: svg.Axes) -> Iterator[Safe]:
         elif dot.kind != "cloud":
             obstacles.append(centre)
     labels = svg.shorten_all((dot.label for dot, *_ in named), 22)
-    texts = svg.draw_labels(
-        [centre for _, centre, _ in named],
-        labels,
-        (axes.x.start, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2),
-        [f"halo {dot.colour}" for dot, *_ in named],
-        spots=[
-            svg.list_spots(centre, label, gap)
-            for (_, centre, gap), label in zip(named, labels, strict=True)
-        ],
-        obstacles=obstacles,
-    )
-    yield from (*texts, *marks)
+    centres = [centre for _, centre, _ in named]
+    frame = axes.x.start, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2
+    spots = map(svg.list_spots, centres, labels, [gap for *_, gap in named])
+    places = svg.place_labels(centres, [*spots], frame, obstacles)
+    classes = [f"halo {dot.colour}" for dot, *_ in named]
+    yield from map(svg.draw_label, centres, labels, places, classes)
+    yield from marks
 
 
 # ---- lines ----
@@ -353,18 +427,19 @@ def draw_lines(lines: Mapping[str, Line], x: Axis, y: Axis, **texts: str) -> Plo
     """Return a chart of lines with their names beside them."""
     points = [point for line in lines.values() for point in line.points]
     ends = [end for _, interval in points for end in interval.ends()]
-    axes = make_axes(x, y, [across for across, _ in points], ends)
-    return _draw_chart(axes, x, y, draw_named_lines(lines, axes), **texts)
+    axes = _make_axes(x, y, [across for across, _ in points], ends, 300.0)
+    return _draw_chart(axes, draw_named_lines(lines, axes), **texts)
 
 
-def draw_named_lines(lines: Mapping[str, Line], axes: svg.Axes) -> Safe:
+def draw_named_lines(lines: Mapping[str, Line], axes: Axes) -> Safe:
     """Return lines on given axes with their names, which cover other lines least."""
-    labels, paths, colours = svg.shorten_all(lines, 22), list[list[Point]](), list[str]()
-    bands, drawn, number = list[Safe](), list[Safe](), 0
+    paths, colours, bands, drawn = list[list[Point]](), list[str](), list[Safe](), list[Safe]()
+    number = 0
     for line in lines.values():
-        paths.append([axes.at(across, interval.value) for across, interval in line.points])
-        colours.append("note" if line.dotted else f"c{number % svg.COLOURS}")
-        colour = "reference" if line.dotted else f"curve {svg.format_colour(number)}"
+        path = [axes.at(across, interval.value) for across, interval in line.points]
+        dash = number // svg.COLOURS % 3
+        colour = "note" if line.dotted else f"c{number % svg.COLOURS}"
+        class_ = "reference" if line.dotted else f"curve {colour}{f' d{dash}' if dash else ''}"
         number += not line.dotted
         spans = [
             (axes.at(across, interval.low), axes.at(across, interval.high))
@@ -373,33 +448,22 @@ def draw_named_lines(lines: Mapping[str, Line], axes: svg.Axes) -> Safe:
         ]
         if line.band:
             outline = [*(low for low, _ in spans), *(high for _, high in reversed(spans))]
-            steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in outline)
-            bands.append(svg.draw_path(f"M{steps}Z", f"band {colours[-1]}"))
+            bands.append(svg.draw_area(outline, f"band {colour}"))
         else:
-            drawn += [svg.draw_line(*span, colour) for span in spans]
-        drawn.append(svg.draw_polyline(paths[-1], colour, line.title))
-        dots = zip(paths[-1], line.texts, strict=False)
-        drawn += [svg.draw_circle(point, 4, f"dot {colours[-1]}", text) for point, text in dots]
-    names = svg.draw_labels(
-        [path[len(path) // 2] for path in paths],
-        labels,
-        axes.frame,
-        [f"halo {colour}" for colour in colours],
-        spots=[*map(_list_spots_beside, paths, labels)],
-        obstacles=[point for path in paths for point in _interpolate_points(path)],
-    )
-    return join(*bands, *drawn, *names)
-
-
-def _list_spots_beside(path: Sequence[Point], label: str) -> list[svg.Spot]:
-    """Return spots along a line: on its left and above, or on its right and below."""
-    width = svg.estimate_width(label)
-    spots = []
-    for position, (x, y) in enumerate(path):
-        cost = 0.04 * abs(position - len(path) / 2)
-        spots.append(svg.Spot(x - width - 6, y - 3, width, cost))
-        spots.append(svg.Spot(x + 8, y + 12, width, cost + 0.5))
-    return spots
+            drawn += [svg.draw_line(low, high, class_) for low, high in spans]
+        steps = " ".join(f"{svg.format_coordinate(x)},{svg.format_coordinate(y)}" for x, y in path)
+        drawn.append(svg.draw("polyline", class_, line.title, points=steps))
+        for (across, up), text in zip(path, line.texts, strict=False):
+            drawn.append(svg.draw("circle", f"dot {colour}", text, cx=across, cy=up, r=4))
+        paths.append(path)
+        colours.append(f"halo {colour}")
+    labels = svg.shorten_all(lines, 22)
+    middles = [path[len(path) // 2] for path in paths]
+    frame = axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4
+    obstacles = [point for path in paths for point in _interpolate_points(path)]
+    spots = [*map(svg.list_spots_beside, paths, labels)]
+    places = svg.place_labels(middles, spots, frame, obstacles)
+    return join(*bands, *drawn, *map(svg.draw_label, middles, labels, places, colours))
 
 
 def _interpolate_points(path: Sequence[Point], step: float = 4.0) -> list[Point]:
@@ -407,10 +471,5 @@ def _interpolate_points(path: Sequence[Point], step: float = 4.0) -> list[Point]
     x, y = np.array(path, dtype=np.float64).T
     lengths = np.concatenate([[0.0], np.hypot(np.diff(x), np.diff(y)).cumsum()])
     distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
-    columns: Any = (np.interp(distances, lengths, ends).tolist() for ends in (x, y))
-    return list(zip(*columns, strict=True))
-
-
-def describe_intervals(intervals: Sequence[Interval]) -> str:
-    """Return the caption's sentence on the lines of intervals, blank if there is no interval."""
-    return "Lines are 95% intervals." if any(each.bounded for each in intervals) else ""
+    ends = [np.interp(distances, lengths, column).tolist() for column in (x, y)]
+    return list(zip(*ends, strict=True))

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 from recbias.core.measures import ALL, CONTROL, DATASET, SERVED, read_bounds, to_loss
 from recbias.reports import views
+from recbias.reports.plots import collect_curves
 from recbias.reports.run import RunTables
-from recbias.reports.turns import collect_curves
 from recbias.reports.views import (
     DIRECTION_LABELS,
     ZERO,

@@ -1,28 +1,43 @@
-"""All plots of a run: which there are, their order, and their files as SVG, PDF and PNG."""
+"""All plots of a run: the first picture, the others in their order, and their files."""
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recbias.core.errors import OutOfRange
 from recbias.core.files import to_local_path
+from recbias.core.measures import SERVED
 from recbias.core.packages import CONVERTER, require_packages
-from recbias.reports import views
+from recbias.reports import svg, views
+from recbias.reports.charts import (
+    Axis,
+    Dot,
+    Interval,
+    Mark,
+    Row,
+    describe_intervals,
+    draw_points,
+    draw_rows,
+)
 from recbias.reports.plots import (
+    Check,
     NameFile,
     draw_assumptions,
     draw_group_means,
+    draw_groups,
     draw_scatters,
     draw_tradeoff_curves,
-    entitle,
+    draw_values,
+    list_distinct,
+    list_group_rows,
+    list_group_tests,
     list_plotted_datasets,
+    list_whole_rows,
 )
 from recbias.reports.plots_papers import (
     draw_hit_shares,
@@ -32,9 +47,186 @@ from recbias.reports.plots_papers import (
     draw_stereotypes,
     draw_targets,
 )
-from recbias.reports.run import RunTables
-from recbias.reports.svg import FileNames, Plot, narrow
-from recbias.reports.wording import Safe
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.svg import FileNames, Plot
+from recbias.reports.views import Definition, collect_definitions
+from recbias.reports.wording import Safe, count_decimals, format_value, to_line
+from recbias.runner.boundary import attempt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# ---- the first picture ----
+
+_MOST_GROUPS = 12
+_MOST_LABELS = 6  # published values that are named
+
+
+def draw_first_picture(
+    run: RunTables, subject: str, *, name: str, reference: pd.DataFrame | None = None
+) -> Plot | None:
+    """Return the chart that answers what a spec asks; None if there is nothing to draw.
+
+    It shows the estimate of a claim, groups with their gaps for checks of groups and for groups,
+    values with their limit for other checks, measured against published values for a reference,
+    versions before and after re-ranking, and else accuracy against bias.
+
+    Args:
+        run: The run.
+        subject: The subject of its verdict.
+        name: The name of the plot's file.
+        reference: The comparison with published tables, for the subject ``reference``.
+    """
+    return next(_draw_pictures(run, subject, name, reference), None)
+
+
+def _draw_pictures(
+    run: RunTables, subject: str, name: str, reference: pd.DataFrame | None
+) -> Iterator[Plot]:
+    """Yield what can be drawn, the best answer first."""
+    if subject == "reference" and reference is not None and not reference.empty:
+        yield _draw_reference(run, reference, name)
+    if subject == "checks":
+        yield from _draw_check(run, name)
+    if subject == "claim" and run.manifest["claim"].get("estimate") is not None:
+        yield _draw_claim(run, name)
+    for dataset in list_plotted_datasets(run)[:1]:
+        if subject in {"groups", "claim"}:
+            yield from _draw_gaps(run, dataset, name)
+        yield from draw_tradeoff_curves(run, dataset, lambda _: name)
+        yield from draw_scatters(run, dataset, lambda _: name)
+        metrics = collect_definitions(run).values()
+        for metric in filter(None, (views.select_accuracy_metric(metrics), *metrics)):
+            if rows := list_whole_rows(run, metric, dataset):
+                yield draw_values(run, rows, name=name)
+
+
+def _draw_claim(run: RunTables, name: str) -> Plot:
+    """Return the estimate of the claim with its interval, beside the side that it claims."""
+    claim, spec = run.manifest["claim"], run.spec["claim"]
+    interval = Interval.of_row(claim, "estimate")
+    other = spec.get("against") or spec.get("than") or "0"
+    label = f"{spec['model']} \N{MINUS SIGN} {other}" if other != "0" else spec["model"]
+    mark = Mark(interval, 0 if claim["verdict"] == "holds" else 1, interval.describe(4))
+    title = "difference of gaps" if spec.get("by") and spec.get("against") else "difference"
+    note = f"claimed: {'above' if spec['direction'] == 'higher' else 'below'} 0"
+    return draw_rows(
+        [Row(label, (mark,))],
+        Axis(title, note, lines={0.0: "neutral"}),
+        name=name,
+        title="The estimate of the claim",
+        caption=f"{to_line(claim['claim'])}. {describe_intervals([interval])}".strip(),
+    )
+
+
+def _draw_check(run: RunTables, name: str) -> Iterator[Plot]:
+    """Yield the checks of a metric that failed, else those undecided; of groups if there are."""
+    definitions = collect_definitions(run)
+    checks = [
+        (check, metric, _find_grouped(run, check, metric))
+        for check in run.manifest.get("checks", [])
+        if (metric := definitions.get(views.get_title(check))) and check["value"] is not None
+    ]
+    checks.sort(
+        key=lambda each: (not each[0]["failed"], each[0]["verdict"] == "pass", each[2] is None)
+    )
+    for first, metric, grouped in checks[:1]:
+        dataset = first["dataset"]
+        same = [
+            check
+            for check, other, _ in checks
+            if (other.title, check["dataset"]) == (metric.title, dataset)
+        ]
+        if grouped is not None:
+            yield _draw_groups(run, grouped, dataset, name, same)
+        elif rows := list_whole_rows(run, metric, dataset):
+            yield draw_values(run, rows, name=name, checks=same)
+
+
+def _find_grouped(run: RunTables, check: Check, metric: Definition) -> Definition | None:
+    """Return the metric that has the values of the groups of a check, if it has groups."""
+    for each in collect_definitions(run).values():
+        is_gap = metric.gap and not each.gap and each.heading == metric.groups_heading
+        if each is metric or is_gap:
+            rows = list_group_rows(run, each, check["dataset"])
+            if {row["group"] for row in rows} - {SERVED}:
+                return each
+    return None
+
+
+def _draw_gaps(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:
+    """Yield the groups of the first metric with a significant test, else of the first one."""
+    metrics = [
+        metric
+        for metric in collect_definitions(run).values()
+        if len({row["group"] for row in list_group_rows(run, metric, dataset)}) > 1
+    ]
+    metrics.sort(
+        key=lambda metric: (
+            not any(each.significant for each in list_group_tests(run, metric, dataset))
+        )
+    )
+    for metric in metrics[:1]:
+        yield _draw_groups(run, metric, dataset, name)
+
+
+def _draw_groups(
+    run: RunTables, metric: Definition, dataset: str, name: str, checks: Sequence[Check] = ()
+) -> Plot:
+    """Return the groups by the models of the checks, then by those that are no baselines."""
+    values = list_group_rows(run, metric, dataset)
+    models = list_distinct(values, "model")
+    checked = [model for model in models if any(check["model"] == model for check in checks)]
+    hidden = {*views.list_baselines(run), *checked}
+    models = [*checked, *(model for model in models if model not in hidden)] or models
+    values = [row for model in models for row in values if row["model"] == model]
+    return draw_groups(run, values, name=name, checks=checks, most=_MOST_GROUPS)
+
+
+def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
+    """Return the differences from the published values, with the band of the tolerance."""
+    rows = [
+        row
+        for row in to_records(reference)
+        if svg.fits_axis(row["published"]) and svg.fits_axis(row["difference"])
+    ]
+    rows.sort(key=lambda row: (row["within"], -abs(row["difference"])))
+    tolerance = float((run.spec.get("report") or {}).get("tolerance", 0.01))
+    places = count_decimals(row[side] for row in rows for side in ("published", "measured"))
+    dots = list[Dot]()
+    for row in rows:
+        label = to_line(f"{row['system']}, {row['metric']}")
+        published, measured = (
+            format_value(row[side], places) for side in ("published", "measured")
+        )
+        is_named = not row["within"] and len(dots) < _MOST_LABELS
+        dots.append(
+            Dot(
+                Interval(row["published"]),
+                Interval(row["difference"]),
+                label=label if is_named else "",
+                title=f"{label}: published {published}, measured {measured}",
+                series=int(not row["within"]),
+                shape=0 if row["within"] else svg.DIAMOND,
+            )
+        )
+    n_within = sum(row["within"] for row in rows)
+    return draw_points(
+        dots,
+        Axis("Published value", may_be_log=True),
+        Axis("Measured minus published", lines={0.0: "zero"}, band=(-tolerance, tolerance)),
+        330.0,
+        name=name,
+        title="Differences from the published table",
+        caption=(
+            f"Each point is a value of the published table. In the band ({n_within:,} of "
+            f"{len(rows):,}) the difference is at most {tolerance:g}"
+            f"{'; diamonds are beyond it' * (n_within < len(rows))}."
+        ),
+    )
+
+
+# ---- the other plots ----
 
 _DrawPlots = Callable[[RunTables, str, NameFile], Iterator[Plot]]
 
@@ -60,12 +252,6 @@ _METRIC_PLOTS: Mapping[str, _DrawPlots] = {
 
 _MOST_UNIT_DATASETS = 6  # datasets that get unit plots
 
-# exceptions that an unexpected value can raise in a plot; they cost the run nothing else
-_DRAWING_FAULTS: tuple[type[Exception], ...] = (
-    *(ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError),
-    *(MemoryError, OSError),
-)
-
 
 @dataclass(frozen=True, eq=False)
 class Gallery:
@@ -90,47 +276,56 @@ def draw_gallery(run: RunTables) -> Gallery:
 
     One that fails costs no other.
     """
-    names, single = FileNames(), views.list_single_datasets(run)
-    plots, failed = list[Plot](), list[str]()
+    single = views.list_single_datasets(run)
+    name_files, plots, failed = _name_files(run), list[Plot](), list[str]()
     for kinds, datasets in (
         (_OVERVIEW, single),
         (_UNIT_PLOTS, single[:_MOST_UNIT_DATASETS]),
         (_METRIC_PLOTS, list_plotted_datasets(run)),
     ):
         for dataset, (title, draw) in itertools.product(datasets, kinds.items()):
-            suffix = f"-{dataset}" if len(single) > 1 else ""
-            try:
-                for plot in draw(run, dataset, partial(_name_file, names, suffix)):
-                    plots.append(entitle(plot, dataset) if suffix else plot)
-            except _DRAWING_FAULTS as error:
-                reason = f"{type(error).__name__}: {str(error)[:200]}".removesuffix(": ")
+            of = "over all datasets" if dataset == views.ALL else dataset
+            drawn, reason = _draw(draw, run, dataset, name_files(dataset))
+            if reason:
                 failed.append(f"{title}: the plot failed ({reason}).")
+            for plot in drawn:
+                titled = replace(plot, title=f"{plot.title}, {of}")
+                plots.append(titled if len(single) > 1 else plot)
     return Gallery(tuple(plots), tuple(dict.fromkeys(failed)))
+
+
+def _draw(
+    draw: _DrawPlots, run: RunTables, dataset: str, name_file: NameFile
+) -> tuple[list[Plot], str]:
+    """Return plots, and why they failed if they did; an unexpected value costs nothing else."""
+    plots, failure = attempt(lambda: [*draw(run, dataset, name_file)])
+    return plots or [], failure.message[:200] if failure else ""
 
 
 def draw_narrow_groups(run: RunTables) -> dict[str, Plot]:
     """Return the plots of groups for the screen of a phone, by their names in the gallery."""
-    names, drawn = FileNames(), dict[str, Plot]()
-    several = len(views.list_single_datasets(run)) > 1
-    with narrow():
+    name_files, drawn = _name_files(run), dict[str, Plot]()
+    with svg.narrow():
         for dataset in list_plotted_datasets(run):
-            name_file = partial(_name_file, names, f"-{dataset}" if several else "")
-            with contextlib.suppress(*_DRAWING_FAULTS):
-                drawn |= {plot.name: plot for plot in draw_group_means(run, dataset, name_file)}
+            plots, _ = _draw(draw_group_means, run, dataset, name_files(dataset))
+            drawn |= {plot.name: plot for plot in plots}
     return drawn
 
 
-def _name_file(names: FileNames, suffix: str, text: str) -> str:
-    return names.free(f"{text}{suffix}")
+def _name_files(run: RunTables) -> Callable[[str], NameFile]:
+    """Return what names the files of the plots of a dataset, which the name has if needed."""
+    names, several = FileNames(), len(views.list_single_datasets(run)) > 1
+    return lambda dataset: lambda text: names.free(f"{text}-{dataset}" if several else text)
 
 
 # ---- files ----
 
 _SCALE = 3  # a PNG has about 300 pixels an inch
 
-
 IMAGES = ("pdf", "png")
 """The formats that figures are converted to."""
+
+_DARK = re.compile(r"@media.*(?=</style>)", re.DOTALL)
 
 
 def convert_svg(svg: str, image: str) -> bytes:
@@ -142,35 +337,10 @@ def convert_svg(svg: str, image: str) -> bytes:
     require_packages("a figure as PDF or PNG", CONVERTER)
     import vl_convert
 
-    svg = _STYLE.sub(lambda match: simplify_style(match[0]), svg, count=1)
+    svg = _DARK.sub("", svg, count=1)  # which the converter does not know
     if image == "pdf":
         return bytes(vl_convert.svg_to_pdf(svg))
     return bytes(vl_convert.svg_to_png(svg, scale=_SCALE))
-
-
-_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
-_DARK = re.compile(r"@media.*(?=</style>)", re.DOTALL)
-_ANY_OF = re.compile(r"([^{}<>]*):is\(([^()]*)\)([^{}]*)(?=\{)")
-_COLOUR = re.compile(r"\.fig (\.c\d) (\{[^}]*\})")
-
-
-def simplify_style(style: str) -> str:
-    """Return the style sheet in the selectors that the converter knows: no :is() and no :not().
-
-    >>> simplify_style("<style>.fig :is(.dot, text).c0 { fill: red; }</style>")
-    '<style>.fig .dot.c0, .fig text.c0 { fill: red; }</style>'
-    """
-    style = _ANY_OF.sub(
-        lambda match: (
-            ", ".join(
-                f"{match[1].strip()} {part}{match[3].strip()}" for part in match[2].split(", ")
-            )
-            + " "
-        ),
-        _DARK.sub("", style),
-    )
-    open_dots = " ".join(f".fig .dot.open{name} {rule}" for name, rule in _COLOUR.findall(style))
-    return style.replace(":not(.open, .cloud)", "").replace("</style>", f"{open_dots}</style>")
 
 
 @dataclass(frozen=True)

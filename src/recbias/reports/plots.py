@@ -1,14 +1,15 @@
-"""The plots of models and of groups of queries: what is drawn of a run, and where.
+"""The plots of models, of groups of queries and of assumptions, from the tables of a run.
 
 Each yields nothing where it does not apply.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from recbias.core.measures import to_loss
@@ -17,24 +18,24 @@ from recbias.reports import svg, views, wording
 from recbias.reports.charts import (
     Axis,
     Dot,
+    Interval,
     Line,
     Mark,
     Row,
-    Rows,
     describe_intervals,
     draw_lines,
     draw_points,
     draw_rows,
 )
 from recbias.reports.run import RunTables
-from recbias.reports.svg import Interval, Plot
-from recbias.reports.turns import Curve, collect_curves
+from recbias.reports.svg import Plot
 from recbias.reports.views import Definition, collect_definitions
 from recbias.reports.wording import (
     count_decimals,
     format_value,
     get_label_name,
     get_label_value,
+    to_line,
 )
 
 NameFile = Callable[[str], str]
@@ -70,6 +71,11 @@ def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate
     return [row for row in rows if svg.fits_axis(row["value"])]
 
 
+def list_whole_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate]:
+    """Return the values over all queries and items."""
+    return [row for row in list_rows(run, metric, dataset) if not (row["group"] or row["target"])]
+
+
 def list_group_rows(
     run: RunTables, metric: Definition, dataset: str, target: str = ""
 ) -> list[Estimate]:
@@ -102,9 +108,20 @@ def describe_direction(metric: Definition, *, groups: bool = False) -> str:
     return "" if direction == "none" else f"{views.DIRECTION_LABELS[direction]}{scale}"
 
 
+def make_mark(row: Estimate, series: int, *, hollow: bool = False) -> Mark:
+    """Return the mark of an estimate."""
+    interval = Interval.of_row(row)
+    name = ", ".join(filter(None, (row["model"], row["group"], row["target"])))
+    return Mark(interval, series, f"{name}: {interval.describe(4)}, n {row['n']:,.0f}", hollow)
+
+
+def _join(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))
+
+
 # ---- models ----
 
-BIASES: Mapping[str, tuple[str, ...]] = {
+_BIASES: Mapping[str, tuple[str, ...]] = {
     "popularity": views.POPULARITY,
     "stereotypes": ("REC-ST", "HIT_BAD", "MRR_BAD"),
     "prices": ("price_percentage", "mean_attribute"),
@@ -112,12 +129,14 @@ BIASES: Mapping[str, tuple[str, ...]] = {
 }
 """The metrics of each bias that gets a plot beside accuracy, by preference."""
 
+_MOST_METRICS = 6  # of re-ranked models that have a plot; the tables have the others
+
 
 def draw_scatters(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
     """Yield accuracy against each bias that the run has a metric of."""
     metrics = [each for each in collect_definitions(run).values() if "gap" not in each.parameters]
     x = views.select_accuracy_metric(metrics)
-    for bias, names in BIASES.items():
+    for bias, names in _BIASES.items():
         directed = [each for each in metrics if each.direction != "none" or bias == "popularity"]
         y = views.select_first(directed, names)
         if x is not None and y is not None:
@@ -129,45 +148,36 @@ def _draw_scatter(
 ) -> Iterator[Plot]:
     """Yield two metrics of each model that has both; the second may be of a group or target."""
     x, y = metrics
-    across = {
-        row["model"]: row
-        for row in list_rows(run, x, dataset)
-        if not (row["group"] or row["target"])
-    }
-    parts: dict[tuple[str, str], dict[str, Estimate]] = defaultdict(dict)
-    for row in list_rows(run, y, dataset):
-        parts[row["group"], row["target"]][row["model"]] = row
-    part = ("", "") if ("", "") in parts else next(iter(parts), ("", ""))
+    across = {row["model"]: row for row in list_whole_rows(run, x, dataset)}
+    rows = list_whole_rows(run, y, dataset) or list_rows(run, y, dataset)
+    part = [rows[0]["group"], rows[0]["target"]] if rows else []
+    up = {row["model"]: row for row in rows if [row["group"], row["target"]] == part}
     baselines, dots = views.list_baselines(run), []
     for series, model in enumerate(views.list_models(run)):
-        if model in across and model in parts[part]:
-            ends = Interval.of_row(across[model]), Interval.of_row(parts[part][model])
+        if model in across and model in up:
+            ends = Interval.of_row(across[model]), Interval.of_row(up[model])
             title = f"{model}: {ends[1].describe(6)} against {ends[0].describe(6)}"
             kind = "open" if model in baselines else ""
-            dots.append(Dot(ends[0], ends[1], model, title, series, kind=kind))
+            dots.append(Dot(*ends, model, title, series, kind=kind))
     if not dots:
         return
-    names = [views.name_metric(run, x), " ".join(filter(None, [views.name_metric(run, y), *part]))]
-    is_zero = y.direction == "zero"
-    sentences = [
-        "Each point is a model.",
-        describe_intervals([*(dot.x for dot in dots), *(dot.y for dot in dots)]),
-        "The dotted line is 0: no bias." * is_zero,
-        "Hollow points are baselines." * any(dot.kind for dot in dots),
-    ]
+    names = views.name_metric(run, x), _join(views.name_metric(run, y), *part)
+    sides = [dot.x for dot in dots], [dot.y for dot in dots]
+    zero = {0.0: "zero"} if y.direction == "zero" else {}
+    span = None if zero else _choose_span(sides[1])
     yield draw_points(
         dots,
-        Axis(names[0], describe_direction(x), span=_choose_span([dot.x for dot in dots])),
-        Axis(
-            names[1],
-            describe_direction(y),
-            lines={0.0: "zero"} if is_zero else {},
-            span=None if is_zero else _choose_span([dot.y for dot in dots]),
-        ),
+        Axis(names[0], describe_direction(x), span=_choose_span(sides[0])),
+        Axis(names[1], describe_direction(y), lines=zero, span=span),
         330.0 + 12 * max(0, len(dots) - 8),
         name=name,
         title=f"{names[1]} against {names[0]}",
-        caption=" ".join(filter(None, sentences)),
+        caption=_join(
+            "Each point is a model.",
+            describe_intervals([*sides[0], *sides[1]]),
+            "The dotted line is 0: no bias." * bool(zero),
+            "Hollow points are baselines." * any(dot.kind for dot in dots),
+        ),
     )
 
 
@@ -179,10 +189,6 @@ def _choose_span(intervals: Sequence[Interval]) -> tuple[float, float]:
     return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
-MOST_METRICS = 6
-"""Metrics with a plot of their own; the tables have the others."""
-
-
 def draw_tradeoff_curves(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
     """Yield a plot for each re-ranked model and metric of bias, of the first metrics."""
     plots: dict[str, dict[tuple[str, str], list[Estimate]]] = defaultdict(dict)
@@ -191,7 +197,7 @@ def draw_tradeoff_curves(run: RunTables, dataset: str, name_file: NameFile) -> I
         if row["dataset"] == dataset and all(map(svg.fits_axis, ends)):
             plots[row["baseline"]].setdefault((row["bias"], row["target"]), []).append(row)
     for baseline, metrics in plots.items():
-        for (bias, _), rows in [*metrics.items()][:MOST_METRICS]:
+        for (bias, _), rows in [*metrics.items()][:_MOST_METRICS]:
             yield _draw_tradeoffs(run, rows, name_file(f"tradeoff-{baseline}-{bias}"))
 
 
@@ -203,11 +209,10 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
     texts = {plain: [f"{plain}: {before:.4f}, {first['bias_before']:.4f}"]}
     for row in sorted(rows, key=lambda row: max(row["strength"], 0.0)):
         ends = before - row["accuracy_lost_high"], before - row["accuracy_lost_low"]
-        reranker = views.name_reranker(row)
-        points.setdefault(reranker, [*points[plain]]).append(
-            (row["bias_after"], Interval(row["accuracy_after"], *ends))
-        )
+        point = row["bias_after"], Interval(row["accuracy_after"], *ends)
         text = f"{row['model']}: {row['accuracy_after']:.4f}, {row['bias_after']:.4f}"
+        reranker = views.name_reranker(row)
+        points.setdefault(reranker, [*points[plain]]).append(point)
         texts.setdefault(reranker, [*texts[plain]]).append(text)
     accuracy, bias = (
         views.name_metric(run, definitions[title])
@@ -271,10 +276,9 @@ def draw_groups(
     dataset, target = values[0]["dataset"], values[0]["target"]
     metric = collect_definitions(run)[views.get_title(values[0])]
     everything = list_group_rows(run, metric, dataset, target)
-    groups, models = list_distinct(everything, "group"), list_distinct(values, "model")
-    drawn = models[:_MOST_MODELS]
+    groups, drawn = list_distinct(everything, "group"), list_distinct(values, "model")
+    drawn = drawn[:_MOST_MODELS]
     tests = list_group_tests(run, metric, dataset)
-    label = get_label_name(groups)
     names = _name_groups(values, groups)
     if len(groups) > svg.COLOURS:
         shown = [row for row in values if row["model"] in drawn]
@@ -288,29 +292,28 @@ def draw_groups(
     omitted = [model for model in list_distinct(everything, "model") if model not in drawn]
     checked = {check["model"] for check in checks}
     method = views.describe_methods(tests[:1]) if tests else ""
-    sentences = [
-        describe_intervals([mark.interval for mark in marks]),
-        f"Shaded, *: a gap is significant ({method})." * any(row.shaded for row in rows),
-        "Hollow: no significant difference." * any(mark.hollow for mark in marks),
-        f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
-        f"Limit of the gap: {checks[0]['limit']}." if checks and not checks[0]["group"] else "",
-        "Models without a mark are not checked." * bool(checks and {*drawn} - checked),
-        f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
-    ]
     heading = views.name_metric(run, metric, "group")
     lines, line_label = _place_limit(metric, [check for check in checks if check["group"]])
     return draw_rows(
-        Rows(
-            tuple(rows),
-            axis=heading,
-            note=describe_direction(metric, groups=True),
-            series=tuple(series),
-            lines=lines,
-            line_label=line_label,
-        ),
+        rows,
+        Axis(heading, describe_direction(metric, groups=True), lines=lines),
+        series=series,
+        line_label=line_label,
         name=name,
-        title=", ".join(filter(None, [f"{heading} by {label or 'group'}", target])),
-        caption=" ".join(filter(None, sentences)),
+        title=", ".join(
+            filter(None, [f"{heading} by {get_label_name(groups) or 'group'}", target])
+        ),
+        caption=_join(
+            describe_intervals([mark.interval for mark in marks]),
+            f"Shaded, *: a gap is significant ({method})." * any(row.shaded for row in rows),
+            "Hollow: no significant difference." * any(mark.hollow for mark in marks),
+            f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
+            f"Limit of the gap: {checks[0]['limit']}." * (not checks[0]["group"])
+            if checks
+            else "",
+            "Models without a mark are not checked." * bool(checks and {*drawn} - checked),
+            f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
+        ),
     )
 
 
@@ -341,13 +344,6 @@ def _make_group_rows(
     half = most // 2
     highest, lowest = ([rows[group] for group in part] for part in (ranked[:half], ranked[-half:]))
     return [Row(f"The {half} highest"), *highest, Row(f"The {half} lowest"), *lowest]
-
-
-def make_mark(row: Estimate, series: int, *, hollow: bool = False) -> Mark:
-    """Return the mark of an estimate."""
-    interval = Interval.of_row(row)
-    name = ", ".join(filter(None, (row["model"], row["group"], row["target"])))
-    return Mark(interval, series, f"{name}: {interval.describe(4)}, n {row['n']:,.0f}", hollow)
 
 
 def _make_model_row(
@@ -385,14 +381,14 @@ def _mark_verdict(checks: Sequence[Check]) -> str:
     return next((mark for verdict, mark in _VERDICTS.items() if verdict in verdicts), "")
 
 
-def _place_limit(metric: Definition, checks: Sequence[Check]) -> tuple[tuple[float, ...], str]:
+def _place_limit(metric: Definition, checks: Sequence[Check]) -> tuple[dict[float, str], str]:
     """Return the lines of a chart, and their label: limits without a baseline, or no bias."""
     match = _LIMIT.fullmatch(str(checks[0]["limit"])) if checks else None
     if match is None or checks[0]["baseline"]:
-        return ((0.0,) if metric.direction == "zero" else ()), ""
+        return ({0.0: "neutral"} if metric.direction == "zero" else {}), ""
     limits = [text for text in match.groups() if text is not None]
     label = f"limit{'s' * (len(limits) > 1)} {' and '.join(limits)}"
-    return tuple(map(float, limits)), label.replace("-", "\N{MINUS SIGN}")
+    return dict.fromkeys(map(float, limits), "neutral"), label.replace("-", "\N{MINUS SIGN}")
 
 
 def draw_values(
@@ -400,54 +396,99 @@ def draw_values(
 ) -> Plot:
     """Return the values of the models on a metric, the best first, with the limit of checks."""
     metric = collect_definitions(run)[views.get_title(values[0])]
-    values = sorted(
+    ranked = sorted(
         values, key=lambda row: (to_loss(row["value"], metric.direction), row["value"])
     )
     baselines, heading = views.list_baselines(run), views.name_metric(run, metric)
-    rows = [
-        Row(
-            row["model"],
-            (make_mark(row, 0, hollow=row["model"] in baselines),),
-            _mark_verdict([check for check in checks if check["model"] == row["model"]])
-            or "not checked" * bool(checks),
-        )
-        for row in values
-    ]
-    marks = [mark for row in rows for mark in row.marks]
-    sentences = [
-        describe_intervals([mark.interval for mark in marks]),
-        "Hollow: baselines." * any(mark.hollow for mark in marks),
+    marks = [make_mark(row, 0, hollow=row["model"] in baselines) for row in ranked]
+    notes = [
+        _mark_verdict([check for check in checks if check["model"] == row["model"]])
+        or "not checked" * bool(checks)
+        for row in ranked
     ]
     lines, label = _place_limit(metric, checks)
     part = [values[0][name] for name in ("group", "target")]
     return draw_rows(
-        Rows(
-            tuple(rows),
-            axis=heading,
-            note=describe_direction(metric, groups=True),
-            lines=lines,
-            line_label=label,
-        ),
+        [
+            Row(row["model"], (mark,), note)
+            for row, mark, note in zip(ranked, marks, notes, strict=True)
+        ],
+        Axis(heading, describe_direction(metric, groups=True), lines=lines),
+        line_label=label,
         name=name,
         title=", ".join(filter(None, [f"{heading} of each model", *part])),
-        caption=" ".join(filter(None, sentences)),
+        caption=_join(
+            describe_intervals([mark.interval for mark in marks]),
+            "Hollow: baselines." * any(mark.hollow for mark in marks),
+        ),
     )
 
 
 # ---- curves over an assumption ----
 
+_ASSUMING = ("position_bias", "examination_sensitivity", "propensity_sensitivity")
+_TURNS = "turns"  # the target of the value at which the sign turns
 _ASSUMED: Mapping[str, tuple[str, str]] = {
     "position": ("Position", "Examination of each position, relative to the first."),
-    "exponent": (
-        "Exponent of the position bias",
-        "Position p is examined 1 / p^exponent times.",
-    ),
+    "exponent": ("Exponent of the position bias", "Position p is examined 1 / p^exponent times."),
     "factor": (
         "Factor by which propensities may be wrong",
         "The worst gap if each propensity is wrong by at most the factor.",
     ),
 }
 """The title of the axis, and what a point is, by the beginning of the targets of a metric."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The values of a metric of one model over an assumption, and where its sign turns.
+
+    ``axis`` is what is assumed; the points are its values with the rows of the estimates.
+    """
+
+    metric: Definition
+    model: str
+    axis: str
+    points: tuple[tuple[float, Estimate], ...]
+    turn: float
+
+    def describe(self) -> str:
+        """Return a sentence that says where the sign turns; blank for the bias by position."""
+        if self.axis == "position":
+            return ""
+        first, sides = self.points[0][1], self._name_sides()
+        if not (first["ci_low"] > 0 or first["ci_high"] < 0):
+            return f"{sides} is not shown to differ from 0."
+        sign = "positive" if first["value"] > 0 else "negative"
+        what, end = "the exponent of the position bias is", 5
+        if self.axis == "factor":
+            what, end = "propensities are wrong by a factor of", 100
+        if math.isnan(self.turn):
+            return f"{sides} stays {sign} even if {what} {end}."
+        return f"{sides} is {sign} unless {what} {format_value(self.turn, 2)} or more."
+
+    def _name_sides(self) -> str:
+        groups, model = self.metric.parameters.get("groups"), to_line(self.model)
+        if not groups:
+            return f"The gap of {model} to what was shown"
+        count = self.metric.parameters.get("count")
+        of = f" in {count}" if count else ""
+        return f"The gap of {to_line(groups['a'])} to {to_line(groups['b'])}{of} with {model}"
+
+
+def collect_curves(run: RunTables, dataset: str) -> Iterator[Curve]:
+    """Yield the curves of a dataset that have a value."""
+    for metric in find_metrics(run, *_ASSUMING):
+        curves: dict[str, dict[str, Estimate]] = defaultdict(dict)
+        for row in views.list_headline(run).get((metric.title, dataset), ()):
+            if row["target"] and not math.isnan(row["value"]):
+                place = ", ".join(filter(None, [row["model"], row["group"]]))
+                curves[place][row["target"]] = row
+        for model, rows in curves.items():
+            turn = rows.pop(_TURNS, {}).get("value", math.nan)
+            points = tuple((float(x.partition("=")[2]), row) for x, row in rows.items())
+            if points:
+                yield Curve(metric, model, next(iter(rows)).partition("=")[0], points, turn)
 
 
 def draw_assumptions(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
@@ -466,19 +507,12 @@ def draw_assumptions(run: RunTables, dataset: str, name_file: NameFile) -> Itera
         if not lines:
             continue
         intervals = [y for line in lines.values() for _, y in line.points]
-        note = describe_intervals(intervals)
-        sentences = [meaning, *(curve.describe() for curve in curves), note]
+        sentences = [curve.describe() for curve in curves]
         yield draw_lines(
             lines,
             Axis(axis, ticks=sorted({x for line in lines.values() for x, _ in line.points})),
             Axis(metric.heading, describe_direction(metric), lines={0.0: "zero"}),
             name=name_file(title),
             title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
-            caption=" ".join(filter(None, sentences)),
+            caption=_join(meaning, *sentences, describe_intervals(intervals)),
         )
-
-
-def entitle(plot: Plot, dataset: str) -> Plot:
-    """Return a plot with its dataset in the title."""
-    of = "over all datasets" if dataset == views.ALL else dataset
-    return replace(plot, title=f"{plot.title}, {of}")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,13 +19,14 @@ from recbias.reports import svg, views
 from recbias.reports.charts import (
     Axis,
     Dot,
+    Interval,
     Line,
     Row,
-    Rows,
     compute_box,
     draw_lines,
     draw_points,
     draw_rows,
+    make_equal_spans,
 )
 from recbias.reports.plots import (
     Estimate,
@@ -36,9 +39,18 @@ from recbias.reports.plots import (
     make_mark,
 )
 from recbias.reports.run import RunTables, convert_parquet_errors, name_values
-from recbias.reports.svg import Interval, Plot
+from recbias.reports.svg import Plot
 from recbias.reports.views import Definition, list_models
 from recbias.reports.wording import get_label_name, get_label_value
+
+
+def _read_table(path: Path, columns: Sequence[str], **options: Any) -> Any:
+    """Return columns of a Parquet file of a run as an Arrow table."""
+    import pyarrow.parquet as pq
+
+    with convert_parquet_errors(path):
+        return pq.read_table(path, columns=[*columns], **options)
+
 
 # ---- popularity ----
 
@@ -61,19 +73,15 @@ def draw_long_tail(run: RunTables, dataset: str, name_file: NameFile) -> Iterato
             f"({_HEAD:.0%} of all)"
         )
         lines[name] = Line([*points], title=title, dotted=name == _REFERENCE)
-    has_training = _REFERENCE in shares
-    order = "training interactions" if has_training else "recommendations"
-    reference = "Items are sorted by the recommendations of all models."
-    if has_training:
+    order, reference = "recommendations", "Items are sorted by the recommendations of all models."
+    if _REFERENCE in shares:
+        order = "training interactions"
         reference = "The dotted curve is the share of the training interactions."
-    n_items = max(2, *(column.size for column in shares.values()))
+    span = (1, max(2, *(column.size for column in shares.values())))
+    note = f"by {order}, log scale"
     yield draw_lines(
         lines,
-        Axis(
-            *("Items, most popular first", f"by {order}, log scale"),
-            span=(1, n_items),
-            may_be_log=True,
-        ),
+        Axis("Items, most popular first", note, span=span, may_be_log=True),
         Axis("Share of recommendations", "up to this item", span=(0, 100), unit="%"),
         name=name_file("long-tail"),
         title="Long tail of recommended items",
@@ -84,9 +92,6 @@ def draw_long_tail(run: RunTables, dataset: str, name_file: NameFile) -> Iterato
     )
 
 
-_KEYS = ["dataset", "model", "item_id"]
-
-
 @lru_cache(maxsize=1)
 def count_recommendations(run: RunTables) -> pd.DataFrame:
     """Return how often each model recommends each item, over all seeds and folds.
@@ -94,15 +99,12 @@ def count_recommendations(run: RunTables) -> pd.DataFrame:
     Returns:
         ``dataset``, ``model``, ``item_id`` and ``lists``; no rows without ``lists.parquet``.
     """
-    path = run.folder / "lists.parquet"
+    path, keys = run.folder / "lists.parquet", ["dataset", "model", "item_id"]
     if not has_file(path):
-        return pd.DataFrame(columns=[*_KEYS, "lists"])
-    import pyarrow.parquet as pq
-
-    with convert_parquet_errors(path):
-        table = pq.read_table(path, columns=_KEYS, read_dictionary=_KEYS).unify_dictionaries()
-    groups = table.group_by(_KEYS, use_threads=False).aggregate([([], "count_all")])
-    frame: pd.DataFrame = groups.to_pandas().astype(dict.fromkeys(_KEYS, object))
+        return pd.DataFrame(columns=[*keys, "lists"])
+    table = _read_table(path, keys, read_dictionary=keys).unify_dictionaries()
+    groups = table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
+    frame: pd.DataFrame = groups.to_pandas().astype(dict.fromkeys(keys, object))
     return frame.rename(columns={"count_all": "lists"})
 
 
@@ -114,32 +116,34 @@ def compute_exposure(run: RunTables, dataset: str) -> dict[str, FloatArray]:
     """
     counts = count_recommendations(run)
     counts = counts[counts["dataset"] == dataset]
-    training = _count_interactions(run, dataset)
-    if counts.empty or (training is not None and not training.any()):
+    known = _select_popularity(run, dataset)
+    training = known["interactions"].groupby(known["item_id"].astype(object), sort=False).sum()
+    if counts.empty or (len(training) and not training.any()):
         return {}
     table = counts.pivot_table(
         index="item_id", columns="model", values="lists", aggfunc="sum", fill_value=0, sort=False
     )
-    popularity = table.sum(axis=1) if training is None else training
+    popularity = training if len(training) else table.sum(axis=1)
     items = popularity.index.union(table.index)
     popularity = popularity.reindex(items, fill_value=0).sort_index()
     order = popularity.sort_values(ascending=False, kind="stable").index
-    table = table.reindex(order, fill_value=0)
     columns = {name: table[name] for name in list_models(run) if name in table}
-    if training is not None:
-        columns = {_REFERENCE: training.reindex(order, fill_value=0), **columns}
-    totals = {name: column.to_numpy(np.float64).cumsum() for name, column in columns.items()}
+    if len(training):
+        columns = {_REFERENCE: training, **columns}
+    totals = {
+        name: column.reindex(order, fill_value=0).to_numpy(np.float64).cumsum()
+        for name, column in columns.items()
+    }
     return {name: total / max(float(total[-1]), 1.0) for name, total in totals.items()}
 
 
-def _count_interactions(run: RunTables, dataset: str) -> pd.Series | None:
+def _select_popularity(run: RunTables, dataset: str) -> pd.DataFrame:
+    """Return the known training interactions of a dataset; no rows where none are stored."""
     if run.popularity is None:
-        return None
+        return pd.DataFrame({"item_id": [], "interactions": []})
     frame = run.popularity[run.popularity["dataset"] == dataset]
-    frame = frame[np.isfinite(frame["interactions"].to_numpy(dtype=np.float64))]
-    items = frame["item_id"].astype(object)
-    counts: pd.Series = frame["interactions"].groupby(items, sort=False).sum()
-    return None if frame.empty else counts
+    known: pd.DataFrame = frame[np.isfinite(frame["interactions"].to_numpy(np.float64))]
+    return known
 
 
 _ORDER_SEED = 0  # the seed of the order of the items
@@ -151,15 +155,13 @@ def draw_popularity_means(run: RunTables, dataset: str, name_file: NameFile) -> 
 
     There are none without ``log_popularity_difference``, or for too few items or equal ones only.
     """
-    if run.popularity is None or not find_metrics(run, "log_popularity_difference"):
+    frame = _select_popularity(run, dataset)
+    if frame.empty or not find_metrics(run, "log_popularity_difference"):
         return
-    frame = run.popularity[run.popularity["dataset"] == dataset]
     for column in ("seed", "fold"):
-        frame = frame[frame[column] == frame[column].iloc[0]] if len(frame) else frame
+        frame = frame[frame[column] == frame[column].iloc[0]]
     counts = frame["interactions"].to_numpy(dtype=np.float64)
-    counts = np.random.default_rng(_ORDER_SEED).permutation(
-        counts[np.isfinite(counts) & (counts > 0)]
-    )
+    counts = np.random.default_rng(_ORDER_SEED).permutation(counts[counts > 0])
     if counts.size < _FEWEST_ITEMS or np.ptp(counts) == 0:
         return
     steps = np.unique(np.linspace(_FIRST, counts.size, _STEPS_OF_MEAN).round().astype(int))
@@ -185,7 +187,7 @@ def draw_popularity_means(run: RunTables, dataset: str, name_file: NameFile) -> 
 # ---- values of units ----
 
 
-def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame:
+def _read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame:
     """Return a metric's value for each unit, its mean over seeds and folds.
 
     Returns:
@@ -196,22 +198,17 @@ def read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFrame
     path = run.folder / "per_unit.parquet"
     if not has_file(path):
         return pd.DataFrame(columns=[*keys, "value"]).astype({"unit_id": "category"})
-    import pyarrow.parquet as pq
-
-    columns = [*keys, "seed", "fold", "metric", "k", "value"]
     labels = [metric.title, metric.title.rpartition("@")[0]]
     filters = [("dataset", "==", dataset), ("metric", "in", labels)]
-    with convert_parquet_errors(path):
-        units: pd.DataFrame = pq.read_table(path, columns=columns, filters=filters).to_pandas()
-    keeps = units["value"].notna()
-    for pair in units[["metric", "k"]].drop_duplicates().itertuples(index=False):
-        if views.format_title(*pair) != metric.title:
-            keeps &= ~(units["metric"].isin([pair.metric]) & units["k"].isin([pair.k]))
-    units = units[keeps].astype({**dict.fromkeys(keys[:3], object), "unit_id": "category"})
+    columns = [*keys, "seed", "fold", "metric", "k", "value"]
+    units: pd.DataFrame = _read_table(path, columns, filters=filters).to_pandas()
+    pairs = units[["metric", "k"]].drop_duplicates()
+    own = [views.format_title(*pair) == metric.title for pair in pairs.to_numpy().tolist()]
+    units = units[units["value"].abs() <= svg.LARGEST].merge(pairs[own], on=["metric", "k"])
+    units = units.astype({**dict.fromkeys(keys[:3], object), "unit_id": "category"})
     units = name_values(run, units)
     if len(units[["seed", "fold"]].drop_duplicates()) >= 2:
         units = units.groupby(keys, sort=False, observed=True)["value"].mean().reset_index()
-    units = units[units["value"].abs() <= svg.LARGEST]
     return units[[*keys, "value"]].reset_index(drop=True)
 
 
@@ -220,17 +217,17 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: NameFile) -> Itera
     for metric in find_metrics(run, "REC-ST", "MRR_BAD"):
         if metric.parameters.get("gap") is not None:
             continue
-        units = read_units(run, metric, dataset)
-        for (group, target), part in units.groupby(["group", "target"], sort=False):
+        units = _read_units(run, metric, dataset)
+        for part, own in units.groupby(["group", "target"], sort=False):
             boxes = {
                 str(model): compute_box(values.to_numpy(np.float64))
-                for model, values in part.groupby("model", sort=False)["value"]
+                for model, values in own.groupby("model", sort=False)["value"]
             }
             ranked = sorted(boxes, key=lambda model: (boxes[model].mean, model))
-            rows = [Row(name, note=f"n {boxes[name].n:,}", box=boxes[name]) for name in ranked]
-            place = ", ".join(filter(None, [str(group), str(target)]))
+            place = ", ".join(filter(None, map(str, part)))
             yield draw_rows(
-                Rows(tuple(rows), metric.heading, describe_direction(metric)),
+                [Row(name, note=f"n {boxes[name].n:,}", box=boxes[name]) for name in ranked],
+                Axis(metric.heading, describe_direction(metric)),
                 name=name_file(f"exposure-{metric.title}-{place}"),
                 title=f"{metric.heading} of each user's list" + f", {place}" * bool(place),
                 caption=(
@@ -253,17 +250,16 @@ def draw_hit_shares(run: RunTables, dataset: str, name_file: NameFile) -> Iterat
 
 
 _MOST_MODELS, _MOST_CLOUD = 6, 2400
-_LONGER = 1.16  # how much wider than high the frame of a latent space is
+_LONGER = 1.16  # how much wider than high a latent space is
 
 
 def draw_projections(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
     """Yield the points of each projection and model on two components, with their means."""
     for metric in find_metrics(run, "latent_projection"):
-        units = read_units(run, metric, dataset)
-        columns = units.pivot_table(
+        points = _read_units(run, metric, dataset).pivot_table(
             index=["model", "group", "unit_id"], columns="target", values="value", observed=True
         )
-        points = columns.dropna().reset_index()
+        points = points.dropna().reset_index()
         models = [name for name in list_models(run) if name in {*points["model"]}]
         for model in models[:_MOST_MODELS]:
             own = points[points["model"] == model]
@@ -283,22 +279,14 @@ def _draw_projection(points: pd.DataFrame, model: str, name: str) -> Plot:
         x, y = pairs.mean(axis=0).tolist()
         names = f"{group} ({len(own):,})", f"mean of {group}: {x:.3g}, {y:.3g}"
         centres.append(Dot(Interval(x), Interval(y), *names, series, shape, "centre"))
-    frame = svg.make_axes((0, 1), (0, 1), svg.width() / _LONGER)
-    lengths = frame.x.end - frame.x.start, frame.y.start - frame.y.end
-    ranges = [svg.pad_range(points[axis]) for axis in ("PC1", "PC2")]
-    unit = max((b - a) / length for (a, b), length in zip(ranges, lengths, strict=True))
-    first, second = (
-        Axis(title, span=((a + b - unit * length) / 2, (a + b + unit * length) / 2))
-        for title, (a, b), length in zip(
-            ("first component", "second component"), ranges, lengths, strict=True
-        )
-    )
+    height = svg.width() / _LONGER
+    x_span, y_span = make_equal_spans(points["PC1"], points["PC2"], height)
     every = f" Of {len(points):,} points every n-th is drawn." if step > 1 else ""
     return draw_points(
         [*clouds, *centres],
-        first,
-        second,
-        svg.width() / _LONGER,
+        Axis("first component", span=x_span),
+        Axis("second component", span=y_span),
+        height,
         name=name,
         title=f"Latent space of {model}",
         caption=(
@@ -320,26 +308,27 @@ def draw_targets(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[
     """Yield price levels and attribute values by label: of each model and target, each label."""
     for metric in find_metrics(run, *_OF_TARGETS):
         rows = [row for row in list_rows(run, metric, dataset) if row["target"]]
+        if not rows:
+            continue
         labels = list_distinct(rows, "group")
         labels.sort(key=lambda label: get_label_value(label) not in _FIRST_LABELS)
         lines: list[Row] = []
         for model in [name for name in list_models(run) if name in list_distinct(rows, "model")]:
             own = [row for row in rows if row["model"] == model]
             lines += [Row(model), *_make_target_rows(own, labels)]
-        if not lines:
-            continue
         targets = get_label_name(list_distinct(rows, "target")) or "target"
         by = get_label_name(labels) or "label"
-        is_share = metric.name == "price_percentage"
-        equal = 1 / len(labels) if is_share and not metric.parameters.get("within") else 0.0
+        title, line, line_label = metric.heading, {0.0: "neutral"}, ""
+        if metric.name == "price_percentage":
+            title, line = f"Share of the {targets} level's slots", {}
+            if not metric.parameters.get("within"):
+                equal = 1 / len(labels)
+                line, line_label = {equal: "neutral"}, f"equal shares, {equal:.2g}"
         yield draw_rows(
-            Rows(
-                tuple(lines),
-                axis=f"Share of the {targets} level's slots" if is_share else metric.heading,
-                series=tuple(map(get_label_value, labels)),
-                lines=(equal,) * (equal > 0 or not is_share),
-                line_label=f"equal shares, {equal:.2g}" if equal else "",
-            ),
+            lines,
+            Axis(title, lines=line),
+            series=[*map(get_label_value, labels)],
+            line_label=line_label,
             name=name_file(f"{_OF_TARGETS[metric.name]}-{by}"),
             title=f"{targets.capitalize()} by {by}",
             caption=f"{metric.heading}. {metric.summary}",

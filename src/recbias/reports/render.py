@@ -29,8 +29,7 @@ from recbias.formats.manifest import Manifest
 from recbias.reports import svg, tables, views, wording
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.examples import collect_examples
-from recbias.reports.first_picture import draw_first_picture
-from recbias.reports.gallery import Figure, draw_gallery, draw_narrow_groups
+from recbias.reports.gallery import Figure, draw_first_picture, draw_gallery, draw_narrow_groups
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot

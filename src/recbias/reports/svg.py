@@ -1,4 +1,4 @@
-"""Plots as SVG: elements, axes, markers, matrices, and labels that overlap nothing.
+"""Elements of plots as SVG: text, lines, markers, scales, legends, and labels that do not overlap.
 
 Coordinates are in units of the plot, from its top left corner. Colours and fonts are classes of
 ``plot.css``, so that a page has light and dark plots. Each colour of a series has a shape. A
@@ -8,41 +8,37 @@ label stands beside the point that it names, else at the end of a line to it.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
 from recbias.core.dataset import AnyArray
-from recbias.reports.wording import (
-    Safe,
-    choose_separator,
-    count_decimals,
-    format_value,
-    join,
-    tag,
-    to_line,
-)
+from recbias.reports.wording import Safe, choose_separator, join, tag, to_line
 
-_WIDTH, _NARROW_WIDTH = 480.0, 360.0
-_width: ContextVar[float] = ContextVar("width", default=_WIDTH)
+WIDTH, _NARROW_WIDTH = 480.0, 360.0
+_width: ContextVar[float] = ContextVar("width", default=WIDTH)
+
+COLOURS = 8
+"""Number of colours of series: classes ``c0`` to ``c7``."""
+
+LARGEST = 1e100
+"""The largest absolute value that an axis can show."""
+
+_TEXT = 13.0  # font size of plots
+_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…&=<>+")
+
+Point = tuple[float, float]
 
 
 def width() -> float:
     """Return the width of most plots."""
     return _width.get()
-
-
-def scale_length(most: int) -> int:
-    """Return the most characters of a label for the width, from those for the usual one."""
-    return int(most * width() / _WIDTH)
 
 
 @contextlib.contextmanager
@@ -53,16 +49,6 @@ def narrow() -> Iterator[None]:
         yield
     finally:
         _width.reset(token)
-
-
-COLOURS = 8
-"""Number of colours of series: classes ``c0`` to ``c7``."""
-
-_TEXT = 13.0  # font size of plots
-
-_NARROW, _BROAD = frozenset("iIjlftr.,:;|!'()[]/ -"), frozenset("mwMW@%—…&=<>+")
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -79,16 +65,12 @@ class Plot:
     @property
     def svg(self) -> Safe:
         """The plot for a page that has ``plot.css``."""
-        return self._render(
-            self.body,
-            role="img",
-            aria_label=f"{self.title}. {self.caption}",
-            style=f"--width:{self.width}px",
-        )
+        label, style = f"{self.title}. {self.caption}", f"--width:{self.width}px"
+        return self._render(self.body, role="img", aria_label=label, style=style)
 
     def document(self) -> Safe:
         """Return the plot as a file of its own."""
-        size = {"width": _format_coordinate(self.width), "height": _format_coordinate(self.height)}
+        size = {"width": format_coordinate(self.width), "height": format_coordinate(self.height)}
         return self._render(
             tag("title", self.title),
             tag("desc", self.caption),
@@ -100,7 +82,7 @@ class Plot:
         )
 
     def _render(self, *inside: object, **attributes: object) -> Safe:
-        box = f"0 0 {_format_coordinate(self.width)} {_format_coordinate(self.height)}"
+        box = f"0 0 {format_coordinate(self.width)} {format_coordinate(self.height)}"
         return tag("svg", *inside, class_="fig", viewBox=box, **attributes)
 
 
@@ -109,34 +91,34 @@ def read_style_sheet() -> str:
     return files("recbias.reports").joinpath("templates", "plot.css").read_text(encoding="utf-8")
 
 
-def _format_coordinate(value: float) -> str:
-    """Return a coordinate with at most one decimal.
+# ---- elements ----
 
-    >>> _format_coordinate(12.04), _format_coordinate(3.96)
+
+def format_coordinate(value: float | str) -> str:
+    """Return a coordinate with at most one decimal; text as it is.
+
+    >>> format_coordinate(12.04), format_coordinate(3.96)
     ('12', '4')
     """
-    return f"{value:.1f}".removesuffix(".0")
+    return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
 
 
-def format_colour(series: int) -> str:
-    """Return the classes of the colour and the dashes of a series' line.
-
-    >>> format_colour(0), format_colour(9)
-    ('c0', 'c1 d1')
-    """
-    dash = series // COLOURS % 3
-    return f"c{series % COLOURS} d{dash}" if dash else f"c{series % COLOURS}"
+def draw(name: str, class_: str, title: str = "", **attributes: float | str) -> Safe:
+    """Return an element; numbers are coordinates, and the title shows on hover."""
+    inside = [tag("title", to_line(title))] if title else []
+    shown = {key: format_coordinate(value) for key, value in attributes.items()}
+    return tag(name, *inside, **shown, class_=class_)
 
 
-def draw_text(point: Point, text: object, class_: str = "", **attributes: object) -> Safe:
+def draw_text(point: Point, text: object, class_: str = "") -> Safe:
     """Return a line of text, its baseline starting at a point."""
-    x, y = map(_format_coordinate, point)
-    return tag("text", to_line(text), x=x, y=y, class_=class_ or None, **attributes)
+    x, y = map(format_coordinate, point)
+    return tag("text", to_line(text), x=x, y=y, class_=class_ or None)
 
 
 def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Safe:
     """Return an axis title in bold, followed by a note if there is room."""
-    x, y = map(_format_coordinate, point)
+    x, y = map(format_coordinate, point)
     spans = [tag("tspan", to_line(title), class_="name")]
     if note and estimate_width(title + note) + 12 <= width():
         spans.append(tag("tspan", note, class_="note", dx=8))
@@ -145,46 +127,23 @@ def draw_title(point: Point, title: str, note: str = "", class_: str = "") -> Sa
 
 def draw_line(start: Point, end: Point, class_: str) -> Safe:
     """Return a straight line."""
-    x1, y1, x2, y2 = map(_format_coordinate, (*start, *end))
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+    return draw("line", class_, x1=start[0], y1=start[1], x2=end[0], y2=end[1])
 
 
-def draw_polyline(points: Sequence[Point], class_: str, title: str = "") -> Safe:
-    """Return a line through points, with a text that shows on hover."""
-    steps = " ".join(f"{_format_coordinate(x)},{_format_coordinate(y)}" for x, y in points)
-    return tag("polyline", *_draw_tooltip(title), points=steps, class_=class_)
+def draw_area(points: Iterable[Point], class_: str, title: str = "") -> Safe:
+    """Return a closed path through points."""
+    return draw("path", class_, title, d=f"M{' '.join(f'{x:.1f},{y:.1f}' for x, y in points)}Z")
 
 
-def draw_rectangle(
-    corner: Point, size: Point, class_: str, title: str = "", **attributes: object
-) -> Safe:
-    """Return a rectangle from its top left corner, with a text that shows on hover."""
-    x, y, width, height = map(_format_coordinate, (*corner, *size))
-    attributes |= {"x": x, "y": y, "width": width, "height": height, "class_": class_}
-    return tag("rect", *_draw_tooltip(title), **attributes)
+# ---- text ----
 
 
-def draw_circle(centre: Point, radius: float, class_: str, title: str = "") -> Safe:
-    """Return a circle, with a text that shows on hover."""
-    x, y, r = map(_format_coordinate, (*centre, radius))
-    return tag("circle", *_draw_tooltip(title), cx=x, cy=y, r=r, class_=class_)
-
-
-def draw_path(steps: str, class_: str, title: str = "") -> Safe:
-    """Return a path, with a text that shows on hover."""
-    return tag("path", *_draw_tooltip(title), d=steps, class_=class_)
-
-
-def _draw_tooltip(title: str) -> list[Safe]:
-    return [tag("title", to_line(title))] if title else []
-
-
-def estimate_width(text: str, size: float = _TEXT) -> float:
+def estimate_width(text: str) -> float:
     """Return about how wide a text is in a sans-serif font, so that plots need no font files.
 
     Full-width characters and emoji count as 1.2 of the font size.
     """
-    return size * sum(map(_estimate_character, text))
+    return _TEXT * sum(map(_estimate_character, text))
 
 
 def _estimate_character(character: str) -> float:
@@ -205,7 +164,7 @@ def shorten(label: object, most: int = 20) -> str:
     >>> shorten("EASE + calibration(strength=0.2)")
     'EASE + calibra…=0.2)'
     """
-    return _cut(to_line(label), most, (most - 1) // 4 + 1)
+    return shorten_all([label], most)[0]
 
 
 def shorten_all(labels: Iterable[object], most: int = 20) -> list[str]:
@@ -216,17 +175,14 @@ def shorten_all(labels: Iterable[object], most: int = 20) -> list[str]:
     """
     lines = [to_line(label) for label in labels]
     usual = (most - 1) // 4 + 1
-    ends = sorted(range(most), key=lambda end: abs(end - usual))
-    cuts = ([_cut(line, most, end) for line in lines] for end in ends)
+    cuts = (
+        [
+            line if len(line) <= most else f"{line[: most - 1 - end]}…{line[len(line) - end :]}"
+            for line in lines
+        ]
+        for end in sorted(range(most), key=lambda end: abs(end - usual))
+    )
     return max(cuts, key=lambda texts: len({*texts}))
-
-
-def _cut(line: str, most: int, end: int) -> str:
-    """Return a text of at most ``most`` characters, of which the last ``end`` are its own."""
-    if len(line) <= most:
-        return line
-    end = max(0, min(end, most - 1))
-    return f"{line[: max(0, most - 1 - end)]}…{line[len(line) - end :]}"
 
 
 class FileNames:
@@ -251,13 +207,7 @@ class FileNames:
         return name
 
 
-MARGIN = 14.0
-TOP, _FOOT = 34.0, 54.0
-TALL = 560.0
-"""Plots of rows that are taller than this have tick labels at the top too."""
-
-LARGEST = 1e100
-"""The largest absolute value that an axis can show."""
+# ---- scales ----
 
 
 @dataclass(frozen=True)
@@ -282,6 +232,24 @@ class Scale:
         share = (value - low) / (high - low) if high > low else 0.5
         return self.start + share * (self.end - self.start)
 
+    def choose_ticks(self, most: int = 6) -> list[float]:
+        """Return about ``most`` round values; the powers of ten on a logarithmic scale.
+
+        >>> Scale(0.013, 0.34, 0, 1).choose_ticks(), Scale(1, 2810, 0, 1, log=True).choose_ticks()
+        ([0.1, 0.2, 0.3], [1.0, 10.0, 100.0, 1000.0])
+        """
+        low, high = self.low, self.high
+        if self.log:
+            first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+            return [10.0**power for power in range(first, last + 1)]
+        rough = (high - low) / max(most - 1, 1)
+        if not 1e-300 < rough < math.inf:
+            return [low] if math.isfinite(low) else []
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(n * power for n in (1, 2, 5, 10, 20) if n * power >= rough * (1 - 1e-9))
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        return [round(n * step, 12) for n in range(first, last + 1)]
+
 
 def pad_range(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
     """Return the ends of an axis: the range of the values with a margin on both sides.
@@ -304,31 +272,6 @@ def fits_axis(value: float) -> bool:
     return abs(value) <= LARGEST
 
 
-def choose_ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Return about ``most`` round values between two values.
-
-    >>> choose_ticks(0.013, 0.34), choose_ticks(-4.2, 2.1)
-    ([0.1, 0.2, 0.3], [-4.0, -2.0, 0.0, 2.0])
-    """
-    rough = (high - low) / max(most - 1, 1)
-    if not 1e-300 < rough < math.inf:
-        return [low] if math.isfinite(low) else []
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(n * power for n in (1, 2, 5, 10, 20) if n * power >= rough * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(n * step, 12) for n in range(first, last + 1)]
-
-
-def choose_log_ticks(low: float, high: float) -> list[float]:
-    """Return the powers of ten between two values.
-
-    >>> choose_log_ticks(1, 2810)
-    [1.0, 10.0, 100.0, 1000.0]
-    """
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    return [10.0**power for power in range(first, last + 1)]
-
-
 def format_tick(value: float) -> str:
     """Return a tick's label, with a true minus sign and without an exponent down to 1e-7.
 
@@ -340,151 +283,22 @@ def format_tick(value: float) -> str:
     return f"{value:{choose_separator(value)}.10g}".replace("-", "\N{MINUS SIGN}")
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A value with its 95% interval; ends that are not known are NaN."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-
-    @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> Interval:
-        """Return the value and the interval of a metric row."""
-        return cls(row["value"], row["ci_low"], row["ci_high"])
-
-    @property
-    def bounded(self) -> bool:
-        """Whether an axis can show the value and both ends."""
-        return len(self.ends()) == 3
-
-    def ends(self) -> list[float]:
-        """Return the value and the ends of the interval, those that an axis can show."""
-        return list(filter(fits_axis, (self.value, self.low, self.high)))
-
-    def describe(self, most: int = 3) -> str:
-        """Return the value with its interval in words, with at most ``most`` decimals.
-
-        >>> Interval(0.5, 0.4, 0.6).describe()
-        '0.500 (95% interval 0.400 to 0.600)'
-        """
-        digits = min(count_decimals(self.ends()), most)
-        value, low, high = (
-            format_value(number, digits) for number in (self.value, self.low, self.high)
-        )
-        return f"{value} (95% interval {low} to {high})" if self.bounded else value
-
-
-@dataclass(frozen=True)
-class Axes:
-    """A horizontal and a vertical scale."""
-
-    x: Scale
-    y: Scale
-
-    def at(self, x: float, y: float) -> Point:
-        """Return the coordinates of a pair of values."""
-        return self.x.at(x), self.y.at(y)
-
-    @property
-    def frame(self) -> _Frame:
-        """Where the labels of curves may stand."""
-        return self.x.start + 4, self.y.end, self.x.end, self.y.start - 4
-
-    def draw(
-        self,
-        x_ticks: Sequence[float] | None = None,
-        y_ticks: Sequence[float] | None = None,
-        *,
-        bottom: float | None = None,
-        unit: str = "",
-    ) -> Safe:
-        """Return both axes.
-
-        By default the ticks are round values, and the horizontal axis is at the lower end of the
-        vertical one, whose labels end in ``unit``.
-        """
-        x_ticks = choose_ticks(self.x.low, self.x.high) if x_ticks is None else x_ticks
-        y_ticks = choose_ticks(self.y.low, self.y.high) if y_ticks is None else y_ticks
-        elements = []
-        for tick in y_ticks:
-            y, label = self.y.at(tick), f"{format_tick(tick)}{unit}"
-            elements += [
-                draw_line((self.x.start, y), (self.x.end, y), "grid"),
-                draw_text((self.x.start - 7, y + 4.5), label, "tick end"),
-            ]
-        bottom = self.y.start if bottom is None else bottom
-        return join(*elements, _draw_x_axis(self.x, x_ticks, self.y.end, bottom))
-
-
-def make_axes(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    height: float = 300.0,
-    *,
-    margins: tuple[float, float] = (60.0, 24.0),
-    log_x: bool = False,
-) -> Axes:
-    """Return the axes of a chart of this height: room for titles above and below."""
-    sides = margins[0], width() - margins[1]
-    return Axes(Scale(*x, *sides, log_x), Scale(*y, height - _FOOT, TOP))
-
-
-def draw_chart(
-    axes: Axes,
-    *elements: Safe,
-    x_title: tuple[str, str],
-    y_title: tuple[str, str],
-    drawn: Safe | None = None,
-    **texts: str,
-) -> Plot:
-    """Return a chart with the titles of its axes, each with a note.
-
-    ``drawn`` are the axes where they are not those of ``axes.draw()``; ``texts`` are the name,
-    the title and the caption of the plot.
-    """
-    height = axes.y.start + _FOOT
-    body = join(
-        axes.draw() if drawn is None else drawn,
-        draw_title((4, 16), *y_title),
-        draw_title((axes.x.end, height - 8), *x_title, "end"),
-        *elements,
-    )
-    return Plot(texts["name"], texts["title"], texts["caption"], height, body)
-
-
-def _draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:
+def draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:
     """Return a horizontal axis at the bottom, with ticks, their labels and grid lines."""
     elements = [draw_line((scale.start, bottom), (scale.end, bottom), "axis")]
     for tick in ticks:
         x = scale.at(tick)
-        elements += [
-            draw_line((x, top), (x, bottom), "grid"),
-            draw_text((x, bottom + 18), format_tick(tick), "tick mid"),
-        ]
+        elements.append(draw_line((x, top), (x, bottom), "grid"))
+        elements.append(draw_text((x, bottom + 18), format_tick(tick), "tick mid"))
     return join(*elements)
 
 
-def draw_row_axis(scale: Scale, top: float, title: str, note: str, height: float) -> Safe:
-    """Return the axis of a plot of rows that begin at ``top``.
+# ---- labels ----
 
-    A tall plot has tick labels at the top too. The note is behind the title, if there is room.
-    """
-    ticks = choose_ticks(scale.low, scale.high, 7)
-    elements = [_draw_x_axis(scale, ticks, top, height - 58)]
-    if height > TALL:
-        elements += [draw_text((scale.at(x), top - 6), format_tick(x), "tick mid") for x in ticks]
-    room = width() - 2 * MARGIN
-    note = note if estimate_width(title + note) + 12 <= room else ""
-    title = shorten(title, int(room / estimate_width("x")))
-    return join(*elements, draw_title((width() - MARGIN, height - 10), title, note, "end"))
-
-
+_Frame = tuple[float, float, float, float]  # left, top, right and bottom of a region
 _COVERED, _MARGIN = 6.0, 2.0
 # angles of the spots next to a point: right, left, above and below
 _NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
-
-_Frame = tuple[float, float, float, float]  # left, top, right and bottom of a region
 
 
 @dataclass(frozen=True)
@@ -519,43 +333,61 @@ def list_spots(point: Point, label: str, gap: float = 8.0) -> list[Spot]:
     return spots
 
 
+def list_spots_beside(path: Sequence[Point], label: str) -> list[Spot]:
+    """Return spots along a line: on its left and above, or on its right and below."""
+    width = estimate_width(label)
+    spots = []
+    for position, (x, y) in enumerate(path):
+        cost = 0.04 * abs(position - len(path) / 2)
+        spots.append(Spot(x - width - 6, y - 3, width, cost))
+        spots.append(Spot(x + 8, y + 12, width, cost + 0.5))
+    return spots
+
+
 def place_labels(
     points: Sequence[Point],
-    labels: Sequence[str],
+    spots: Sequence[Sequence[Spot]],
     frame: _Frame,
-    *,
-    spots: Sequence[Sequence[Spot]] | None = None,
     obstacles: Sequence[Point] = (),
 ) -> list[Spot | None]:
-    """Return the spot of each label, or None for a label that has no free one.
+    """Return the spot of the label of each point, or None for one that has no free spot.
 
     Greedy: the labels of the most crowded points choose first. Each takes the free spot of lowest
     cost, where every point that it covers costs as well.
 
-    ``spots`` are candidates for each label, by default around its point; ``obstacles`` are
-    further points that labels should not cover.
+    Args:
+        points: What the labels name, which they should not cover.
+        spots: The candidates for each label.
+        frame: Where labels may stand.
+        obstacles: Further points that labels should not cover.
     """
     marks = np.array([*points, *obstacles], dtype=np.float64).reshape(-1, 2)
     covers = np.hstack([marks - _MARGIN, marks + _MARGIN])
-    chosen: list[Spot | None] = [None] * len(labels)
+    chosen: list[Spot | None] = [None] * len(points)
     occupied = np.empty((0, 4))
-    own = marks[: len(labels)]
+    own = marks[: len(points)]
     distances = np.abs(own[:, None] - own[None, :]) / [60.0, 20.0]
     crowding = (distances.max(axis=2) < 1).sum(axis=1)
     for n in np.argsort(-crowding, kind="stable").tolist():
-        candidates = list_spots(points[n], labels[n]) if spots is None else spots[n]
-        boxes = np.array([spot.box() for spot in candidates])
+        boxes = np.array([spot.box() for spot in spots[n]])
         is_inside = (boxes[:, :2] >= frame[:2]).all(1) & (boxes[:, 2:] <= frame[2:]).all(1)
         is_free = is_inside & ~_find_overlaps(boxes, occupied).any(axis=1)
         if is_free.any():
             covered = _find_overlaps(boxes, covers).sum(axis=1)
-            costs = np.array([spot.cost for spot in candidates]) + _COVERED * covered
+            costs = np.array([spot.cost for spot in spots[n]]) + _COVERED * covered
             best = int(np.argmin(np.where(is_free, costs, np.inf)))
-            chosen[n], occupied = candidates[best], np.vstack([occupied, boxes[best]])
+            chosen[n], occupied = spots[n][best], np.vstack([occupied, boxes[best]])
     return chosen
 
 
-def _draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo") -> Safe:
+def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
+    """Return which boxes of ``a`` overlap which of ``b``, ``bool[a, b]``."""
+    rows, columns = a[:, None, :], b[None, :, :]
+    apart = (rows[..., :2] >= columns[..., 2:]) | (columns[..., :2] >= rows[..., 2:])
+    return np.asarray(~apart.any(axis=2))
+
+
+def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo") -> Safe:
     """Return a label at its spot, with a line to its point where it is far; None draws nothing."""
     if spot is None:
         return Safe("")
@@ -566,23 +398,7 @@ def _draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo
     return join(draw_line(point, end, "lead"), text)
 
 
-def draw_labels(
-    points: Sequence[Point],
-    labels: Sequence[str],
-    frame: _Frame,
-    classes: Iterable[str] = itertools.repeat("halo"),
-    **options: Any,
-) -> list[Safe]:
-    """Place labels with the options of ``place_labels``; one without a free spot is blank."""
-    spots = place_labels(points, labels, frame, **options)
-    return list(map(_draw_label, points, labels, spots, classes))
-
-
-def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
-    """Return which boxes of ``a`` overlap which of ``b``, ``bool[a, b]``."""
-    rows, columns = a[:, None, :], b[None, :, :]
-    apart = (rows[..., :2] >= columns[..., 2:]) | (columns[..., :2] >= rows[..., 2:])
-    return np.asarray(~apart.any(axis=2))
+# ---- markers ----
 
 
 def _list_vertices(radii: Sequence[float], turn: float) -> tuple[Point, ...]:
@@ -628,12 +444,11 @@ def draw_marker(
     centre: Point, shape: int, class_: str, *, radius: float = 4.2, title: str = ""
 ) -> Safe:
     """Return a marker, with a text that shows on hover."""
-    vertices = SHAPES[shape]
-    if not vertices:
-        return draw_circle(centre, radius, class_, title)
     x, y = centre
-    points = [f"{x + radius * across:.1f},{y + radius * down:.1f}" for across, down in vertices]
-    return draw_path(f"M{' '.join(points)}Z", class_, title)
+    if not SHAPES[shape]:
+        return draw("circle", class_, title, cx=x, cy=y, r=radius)
+    points = ((x + radius * across, y + radius * down) for across, down in SHAPES[shape])
+    return draw_area(points, class_, title)
 
 
 def draw_legend(series: Sequence[str], line: str = "") -> tuple[Safe, float]:

@@ -21,7 +21,7 @@ from typing import Any
 
 from recbias.core.files import compute_digest, digest_file
 from recbias.core.plugins import is_cuda
-from recbias.runner.stage import Stage
+from recbias.runner.plan import Stage
 
 _DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
 """The files of a package besides its modules that can change a result."""
@@ -290,7 +290,7 @@ def assign_address(
     identity: Mapping[str, object],
     *,
     inputs: tuple[Stage, ...] | None = None,
-    libraries: tuple[str, ...] = (),
+    libraries: Iterable[str] = (),
 ) -> Stage:
     """Return a stage at the content address of its result.
 
@@ -302,29 +302,21 @@ def assign_address(
         inputs: The inputs that count, if not all of the stage.
         libraries: Packages whose version matters besides ``_LIBRARIES``.
     """
-    digest = compute_digest(
-        {
-            "code": digest_sources(stage.work),
-            "identity": identity,
-            "inputs": [source.digest for source in (stage.inputs if inputs is None else inputs)],
-            "kind": stage.kind,
-            "libraries": {name: library_version(name) for name in (*_LIBRARIES, *libraries)},
-        }
-    )
-    return replace(stage, digest=digest)
+    read = [source.digest for source in (stage.inputs if inputs is None else inputs)]
+    facts = {"identity": identity, "inputs": read, "kind": stage.kind}
+    return replace(stage, digest=_compute_address(stage.work, facts, libraries))
 
 
 def address_values(
-    plugin: object, identity: Mapping[str, object], libraries: tuple[str, ...]
+    plugin: object, identity: Mapping[str, object], libraries: Iterable[str]
 ) -> str:
     """Return the digest of what could change the values that a plug-in gives to a text."""
-    return compute_digest(
-        {
-            "identity": identity,
-            "code": digest_sources(plugin),
-            "libraries": {name: library_version(name) for name in (*_LIBRARIES, *libraries)},
-        }
-    )
+    return _compute_address(plugin, {"identity": identity}, libraries)
+
+
+def _compute_address(work: object, facts: Mapping[str, object], libraries: Iterable[str]) -> str:
+    versions = {name: library_version(name) for name in (*_LIBRARIES, *libraries)}
+    return compute_digest({**facts, "code": digest_sources(work), "libraries": versions})
 
 
 @cache

@@ -1,15 +1,21 @@
-"""The only place that catches every exception: around a stage and around a plug-in's code."""
+"""Around the code of plug-ins: what it raises becomes a failure, what it returns is validated.
+
+The only place that catches every exception: around a stage and around a plug-in's code.
+"""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from recbias.core.context import Failure
+from recbias.core.dataset import AnyArray, Attributes, Codes, Dataset, Vocabulary
 from recbias.core.errors import (
     CODE_FAULTS,
     BrokenContract,
@@ -20,10 +26,15 @@ from recbias.core.errors import (
     UserError,
     describe_exception,
 )
+from recbias.core.evidence import Embeddings, Evidence
 from recbias.core.machine import describe_shortage, is_shortage
-from recbias.core.registry import locate_failure
+from recbias.core.measures import Measurement
+from recbias.core.plugins import Candidates, State, Storable
+from recbias.core.registry import locate_code, locate_failure
 from recbias.core.signals import raise_received
 from recbias.core.text import make_storable
+
+T = TypeVar("T")
 
 _TRANSIENT_ERRORS = (MemoryError, OSError, TooLittleMemory)
 """Errors that may not occur again: of memory, disks, networks and processes."""
@@ -33,6 +44,9 @@ _LOWER_SIZES = "lower what makes it large: batch_size, negatives, embedding_size
 
 _CARD_FAILED = "CUDA error: "
 """What torch's message begins with when a GPU failed or vanished."""
+
+
+# ---- what plug-ins raise ----
 
 
 def attempt(
@@ -58,7 +72,7 @@ def attempt(
         is_transient = isinstance(error, _TRANSIENT_ERRORS) or is_shortage(error)
         if not (is_transient or _is_of_card(error)):
             on_lasting_failure()
-        return None, _make_storable(_describe_failure(error))
+        return None, _describe_failure(error)
 
 
 @contextmanager
@@ -73,47 +87,214 @@ def blame_plugin(call: str) -> Iterator[None]:
     except (RecbiasError, MemoryError):
         raise
     except CODE_FAULTS as error:
-        raise_received()
-        if is_shortage(error):
-            raise
-        place = locate_failure(error) or _locate_last_call(error)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = locate_failure(error) or f"{Path(frame.filename).name}:{frame.lineno}"
         message = f"{call} failed: {describe_exception(error)} ({place})"
         raise BrokenContract(message, remedy="fix its code") from error
-
-
-def _locate_last_call(error: BaseException) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{Path(frame.filename).name}:{frame.lineno}"
 
 
 def _is_of_card(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and _CARD_FAILED in str(error)
 
 
-def _make_storable(failure: Failure) -> Failure:
-    """Return a failure whose texts can be written as UTF-8, and are not too long."""
-    return replace(
-        failure,
-        message=make_storable(failure.message),
-        help=make_storable(failure.help),
-        traceback=make_storable(failure.traceback),
-    )
-
-
 def _describe_failure(error: BaseException) -> Failure:
+    """Return why a stage failed, in texts that can be written as UTF-8 and are not too long."""
     place = locate_failure(error)
-    place = f" ({place})" if place else ""
+    at_place = f" ({place})" if place else ""
+    is_of_user, trace = isinstance(error, UserError), ""
     if isinstance(error, UserError):
-        is_of_code = isinstance(error, PluginError)
-        return Failure(f"{error}{place if is_of_code else ''}", error.remedy, user=True)
-    if is_shortage(error):
+        message = f"{error}{at_place if isinstance(error, PluginError) else ''}"
+        remedy = error.remedy
+    elif is_shortage(error):
         message, remedy = describe_shortage(error)
-        return Failure(message, f"{remedy}, or {_LOWER_SIZES}", user=True)
-    if _is_of_card(error):
-        message = f"the GPU failed: {str(error).partition(_CARD_FAILED)[2].partition(chr(10))[0]}"
+        is_of_user, remedy = True, f"{remedy}, or {_LOWER_SIZES}"
+    elif _is_of_card(error):
+        cause = str(error).partition(_CARD_FAILED)[2].partition("\n")[0]
+        message, trace = f"the GPU failed: {cause}", traceback.format_exc()
         remedy = "run the same command again to resume, on another device if it fails again"
-        return Failure(message, remedy, traceback=traceback.format_exc())
-    message = str(error) if isinstance(error, RecbiasError) else describe_exception(error)
-    is_of_author = bool(place) and not isinstance(error, (RecbiasError, *_TRANSIENT_ERRORS))
-    remedy = "fix the code of the plug-in" if is_of_author else ""
-    return Failure(f"{message}{place}", remedy, traceback=traceback.format_exc())
+    else:
+        is_of_recbias, trace = isinstance(error, RecbiasError), traceback.format_exc()
+        message = f"{error if is_of_recbias else describe_exception(error)}{at_place}"
+        is_of_author = place and not isinstance(error, (RecbiasError, *_TRANSIENT_ERRORS))
+        remedy = "fix the code of the plug-in" if is_of_author else ""
+    texts = map(make_storable, (message, remedy, trace))
+    return Failure(next(texts), next(texts), is_of_user, next(texts))
+
+
+# ---- what plug-ins return ----
+
+
+def make_fault(method: Callable[..., Any], message: str, remedy: str) -> BrokenContract:
+    """Return the error of a method of a plug-in, with its file and line."""
+    place = f"{place}: " if (place := locate_code(method)) else ""
+    name = getattr(method, "__qualname__", "the method")
+    return BrokenContract(f"{place}{name}() {message}", remedy=remedy)
+
+
+def call_for(returned: type[T], method: Callable[..., Any], *arguments: Any) -> T:
+    """Call a method of a plug-in and return its result.
+
+    Raises:
+        BrokenContract: The result is of another type than ``returned``.
+    """
+    value = method(*arguments)
+    if not isinstance(value, returned):
+        message = f"returns {type(value).__name__}, not {returned.__name__}"
+        raise make_fault(method, message, f"return a {returned.__name__}")
+    return value
+
+
+def call_load(load: Callable[..., Any], *arguments: Any) -> Dataset:
+    """Return the dataset that a source loads, whose codes and tables fit its identifiers."""
+    dataset = call_for(Dataset, load, *arguments)
+    for message, remedy in _find_dataset_faults(dataset):
+        raise make_fault(load, message, remedy)
+    return dataset
+
+
+def _find_dataset_faults(dataset: Dataset) -> Iterator[tuple[str, str]]:
+    rows = dataset.interactions
+    n_rows, encode = len(rows.values), "use Vocabulary.encode(column), which returns both"
+    for kind, ids in (("users", rows.user_ids), ("items", rows.item_ids)):
+        codes, table = getattr(rows, kind), getattr(dataset, kind)
+        if not isinstance(ids, Vocabulary):
+            found = type(ids).__name__
+            yield f"returns identifiers of {kind} as {found}, not Vocabulary", encode
+        elif codes.dtype.kind not in "iu" or codes.shape != (n_rows,):
+            form = f"{codes.dtype}{[*codes.shape]}"
+            yield f"returns codes of {kind} as {form} for {n_rows:,} interactions", encode
+        elif codes.size and (codes.min() < 0 or codes.max() >= len(ids)):
+            yield f"returns codes of {kind} outside 0 to {len(ids) - 1:,}", encode
+        elif table is not None and not isinstance(table, Attributes):
+            message = f"returns {kind} as {type(table).__name__}, not Attributes"
+            yield message, "return Attributes(vocabulary, frame)"
+        elif table is not None and len(table.frame) != len(ids):
+            message = f"returns a table of {len(table.frame):,} rows for {len(ids):,} {kind}"
+            yield message, "return a row for each, in the order of the vocabulary"
+
+
+_OUTPUT_METHODS: Mapping[str, str] = {
+    "lists": "recommend",
+    "embeddings": "embeddings",
+    "sentence_scores": "sentence_scores",
+    "responses": "responses",
+    "predictions": "named",
+    "policy": "policy",
+    "shown": "policy",
+}
+"""The method of a fitted model that returns each output."""
+
+
+def require_outputs(fit: Callable[..., Any], fitted: object, outputs: Iterable[str]) -> None:
+    """Refuse a fitted model without the method of an output that its model provides."""
+    for output in sorted(outputs):
+        method = _OUTPUT_METHODS[output]
+        if not hasattr(fitted, method):
+            message = f"returns {type(fitted).__name__}, which has no {method}(): {output}"
+            remedy = f"return an object with {method}(), or remove {output} from provides"
+            raise make_fault(fit, message, remedy)
+
+
+def call_embeddings(fitted: Any, n_users: int, n_items: int) -> Embeddings:
+    """Return the embeddings of a fitted model: a row for each user, and for each item."""
+    embeddings = call_for(Embeddings, fitted.embeddings)
+    for kind, n in (("users", n_users), ("items", n_items)):
+        vectors = getattr(embeddings, kind)
+        if vectors is not None and (np.ndim(vectors) != 2 or len(vectors) != n):
+            message = f"returns {kind} of shape {np.shape(vectors)} for {n:,} {kind}"
+            remedy = f"return a row for each of the {kind} in data.train, NaN without an embedding"
+            raise make_fault(fitted.embeddings, message, remedy)
+    return embeddings
+
+
+def call_state(fitted: Any, model: str) -> State:
+    """Return the state of a fitted model, if it maps names to arrays of numbers or text."""
+    if not isinstance(fitted, Storable):
+        message = f"{model} has restore() but its fitted model no state()"
+    elif not isinstance(state := fitted.state(), Mapping):
+        message = f"state() of {model} returns {type(state).__name__}, not a dict of arrays"
+    elif wrong := [
+        name
+        for name, array in state.items()
+        if not isinstance(name, str) or np.asarray(array).dtype.hasobject
+    ]:
+        message = f"state() of {model} has {wrong[0]!r}, which is no name of an array of numbers"
+    else:
+        return {name: np.asarray(array) for name, array in state.items()}
+    raise BrokenContract(message, remedy="give the fitted model a state() that returns arrays")
+
+
+def call_measure(measure: Callable[..., Any], evidence: Evidence) -> tuple[Measurement, ...]:
+    """Return the measurements of a metric: a number for each unit, once for a group and target."""
+    value = measure(evidence)
+    rows = tuple(value) if isinstance(value, Iterable) else (value,)
+    wrong = [row for row in rows if not isinstance(row, Measurement)]
+    if wrong or not isinstance(value, Iterable):
+        message = f"returns {type([*wrong, value][0]).__name__}, not a list of Measurement"
+        remedy = "return [evidence.measure_queries(values)] or [Measurement(...)]"
+        raise make_fault(measure, message, remedy)
+    for message in _find_measurement_faults(rows, is_foreign=bool(locate_code(measure))):
+        remedy = "return one number for each unit, NaN if undefined, once for a group and target"
+        raise make_fault(measure, f"returns {message}", remedy)
+    return rows
+
+
+def _find_measurement_faults(rows: Sequence[Measurement], *, is_foreign: bool) -> Iterator[str]:
+    if not rows and is_foreign:
+        yield "an empty list, without a measurement"
+    for place, n in Counter((row.group, row.target) for row in rows).items():
+        if n > 1:
+            name = " and ".join(filter(None, place)) or "no group or target"
+            yield f"{n} measurements of {name}"
+    for row in rows:
+        n_units = 0 if row.units is None else len(row.units.ids)
+        values = np.asarray(row.value if row.units is None else row.units.values)
+        if row.units is not None and values.shape != (n_units,):
+            yield f"values of shape {values.shape} for {n_units:,} units"
+        elif values.dtype.kind not in ("fiu" if row.units is None else "f"):
+            yield f"values of type {values.dtype}, not float64"
+        elif is_foreign and np.isinf(values).any():
+            yield f"{np.count_nonzero(np.isinf(values)):,} infinite values"
+
+
+def call_label(
+    label: Callable[..., Any], kinds: Sequence[str], items: Attributes, *arguments: Any
+) -> dict[str, AnyArray]:
+    """Return the columns of a detector: one of numbers for each kind, besides graded ones."""
+    columns = call_for(Mapping, label, items, *arguments)  # type: ignore[type-abstract]
+    allowed, n = {*kinds, *(f"{kind}_score" for kind in kinds)}, len(items.ids)
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    faults = [f"columns with {name!r} of no kind" for name in arrays.keys() - allowed]
+    faults += [f"columns with {name!r} missing" for name in set(kinds) - arrays.keys()]
+    faults += [
+        f"{name!r} as {array.dtype}{[*array.shape]}, not a number for each of {n:,} items"
+        for name, array in arrays.items()
+        if array.shape != (n,) or array.dtype.kind not in "fiub"
+    ]
+    if faults:
+        remedy = "return a column of 0, 1 or NaN for each of its kinds: " + ", ".join(kinds)
+        raise make_fault(label, f"returns {faults[0]}", remedy)
+    return arrays
+
+
+def call_rerank(rerank: Callable[..., Any], candidates: Candidates, k: int) -> Codes:
+    """Return the positions that a re-ranker selects: different candidates, and -1 at the end."""
+    positions = call_for(np.ndarray, rerank, candidates, k)
+    shape, problem = (len(candidates.lists), k), ""
+    if positions.shape != shape or positions.dtype.kind != "i":
+        problem = f"positions {positions.dtype}{[*positions.shape]}, not int32{[*shape]}"
+    elif positions.size and (positions.min() < -1 or positions.max() >= candidates.lists.k):
+        problem = f"positions outside -1 to {candidates.lists.k - 1}"
+    elif ((positions[:, :-1] < 0) & (positions[:, 1:] >= 0)).any():
+        problem = "a position after an empty one"
+    else:
+        ordered = np.sort(positions, axis=1)
+        filled = np.take_along_axis(candidates.filled, np.maximum(positions, 0), axis=1)
+        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+            problem = "a position twice in a row"
+        elif (~filled & (positions >= 0)).any():
+            problem = "an empty position of the candidates"
+    if problem:
+        remedy = "return the positions of the selected candidates, best first, and -1 at the end"
+        raise make_fault(rerank, f"returns {problem}", remedy)
+    return positions

@@ -26,8 +26,7 @@ from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.manifest import Claim
 from recbias.runner.execute import Executor
-from recbias.runner.plan import ModelPlan, Plan
-from recbias.runner.stage import Stage
+from recbias.runner.plan import ModelPlan, Plan, Stage
 from recbias.statistics.groups import average_folds
 from recbias.statistics.multiverse import Contrasts, estimate
 from recbias.statistics.paired import adjust

@@ -1,4 +1,4 @@
-"""A preview of a run: which stages are stored, and what the others will take.
+"""What a run would do, before it: which stages are stored, what the others take, and requests.
 
 A stage takes the time and memory that stored results of the same kind and plug-in took, in
 proportion to the size of their data.
@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from recbias.core.context import StageRecord, Stored
-from recbias.core.dataset import Dataset, Split
+from recbias.core.context import (
+    StageRecord,
+    Stored,
+    collect_facts,
+    collect_warnings,
+    stage_context,
+)
 from recbias.core.machine import measure_peak_memory_mb
-from recbias.core.plugins import get_least_memory
-from recbias.core.queries import Queries
-from recbias.runner.plan import Plan
-from recbias.runner.stage import Stage
+from recbias.core.plugins import (
+    AsksAboutItems,
+    PlannedRequest,
+    ReordersCandidates,
+    get_least_memory,
+    sends_requests,
+)
+from recbias.runner.boundary import attempt
+from recbias.runner.execute import Executor, measure_sizes
+from recbias.runner.plan import ModelPlan, Plan, Stage
+from recbias.runner.stages import make_training_data
 from recbias.runner.store import Store, list_checkpoints
 
 _Sizes: TypeAlias = Mapping[str, int]
@@ -133,28 +145,6 @@ def preview(
     return Preview(tuple(map(preview_stage, plan.stages)))
 
 
-def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
-    """Return the sizes of the inputs and the result of a stage, and the bytes of its files.
-
-    >>> measure_sizes([])
-    {}
-    """
-    sizes: dict[str, int] = {}
-    for value in values:
-        if isinstance(value, Dataset):
-            rows = value.interactions
-            sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
-            if value.sentences is not None:
-                sizes["sentences"] = len(value.sentences)
-        elif isinstance(value, Split):
-            rows = value.train
-            sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}
-        elif isinstance(value, Queries):
-            sizes["queries"] = len(value)
-    n_bytes = sum(path.stat().st_size for path in files if path.is_file())
-    return sizes | ({"bytes": n_bytes} if n_bytes else {})
-
-
 def _find_sizes(stage: Stage, known: dict[str, _Sizes]) -> _Sizes:
     """Return the sizes of a stage, as they are known or else as those of its inputs."""
     if not known.get(stage.digest):
@@ -224,3 +214,124 @@ def _extrapolate(
         return None
     nearest = min(values, key=lambda size: abs(math.log(size / extent)))
     return fmean(values[nearest]) * extent / nearest
+
+
+# ---- requests to language models ----
+
+
+@dataclass(frozen=True)
+class RequestTotals:
+    """The requests of one model or detector in all data contexts, each once.
+
+    Args:
+        model: The label of the model or detector.
+        n_requests: The number of requests.
+        n_stored: Those whose reply is stored, or that an earlier model of the spec sends.
+        prompt_tokens: An upper estimate of the tokens of the prompts to send.
+        completion_tokens: The largest number of tokens of the replies to them.
+        money: What these tokens cost by the prices of the spec; None without prices.
+        problem: Why the numbers are not known; blank if they are.
+    """
+
+    model: str
+    n_requests: int = 0
+    n_stored: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float | None = None
+    problem: str = ""
+
+
+def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
+    """Return the requests of each detector and model that sends some and has stored no result.
+
+    The dataset, the split and the queries are computed where they are not stored, and a model is
+    trained whose candidates another one reorders; without a language model nothing is computed.
+    """
+    totals: list[RequestTotals] = []
+    sent: set[str] = set()
+    for label, list_requests in _iterate_senders(plan, executor):
+        if list_requests is None:
+            totals.append(RequestTotals(label, problem="its settings are searched"))
+            continue
+        with (
+            collect_warnings(),
+            collect_facts(),
+            stage_context(reply_folder=executor.store.reply_folder),
+        ):
+            listed, failure = attempt(lambda: [*list_requests()])  # noqa: B023  called at once
+        if failure is not None:
+            totals.append(RequestTotals(label, problem=failure.message))
+            continue
+        requests: dict[str, PlannedRequest] = {request.address: request for request in listed}
+        missing = [
+            request
+            for request in requests.values()
+            if not request.is_stored and request.address not in sent
+        ]
+        has_prices = all(request.money is not None for request in requests.values())
+        totals.append(
+            RequestTotals(
+                label,
+                n_requests=len(requests),
+                n_stored=len(requests) - len(missing),
+                prompt_tokens=sum(request.prompt_tokens for request in missing),
+                completion_tokens=sum(request.completion_tokens for request in missing),
+                money=sum(request.money or 0.0 for request in missing) if has_prices else None,
+            )
+        )
+        sent |= requests.keys()
+    return totals
+
+
+_ListRequests: TypeAlias = Callable[[], Iterable[PlannedRequest]]
+
+
+def _iterate_senders(plan: Plan, executor: Executor) -> Iterator[tuple[str, _ListRequests | None]]:
+    """Yield the label of each detector and model that sends requests, and what lists them."""
+    for at, detector in enumerate(plan.experiment.labels):
+        stages = {
+            context.dataset.digest: context.dataset
+            for context in plan.data_contexts
+            if not executor.is_stored(context.labels[at])
+        }
+        if isinstance(detector.plugin, AsksAboutItems) and stages:
+            datasets = stages.values()
+            yield detector.label, partial(_list_of_detector, datasets, detector.plugin, executor)
+    for model in plan.experiment.models:
+        model_plans = [
+            model_plan
+            for model_plan in plan.model_plans
+            if model_plan.model.label == model.label
+            if model_plan.asking and not executor.is_stored(model_plan.asking)
+        ]
+        asked = model.reranked.base.plugin if model.reranked else model.plugin
+        if sends_requests(asked) and model_plans:
+            lists = partial(_list_of_model, model_plans, plan.experiment.k, executor)
+            yield model.label, lists if model.tune is None else None
+
+
+def _list_of_detector(
+    datasets: Iterable[Stage], detector: AsksAboutItems, executor: Executor
+) -> Iterator[PlannedRequest]:
+    for stage in datasets:
+        yield from detector.plan_label_requests(executor.value(stage).items)
+
+
+def _list_of_model(
+    model_plans: Sequence[ModelPlan], k: int, executor: Executor
+) -> Iterator[PlannedRequest]:
+    """Yield the requests of one model for lists of ``k``, or of candidates if it is re-ranked."""
+    for model_plan in model_plans:
+        context, reranked = model_plan.data_context, model_plan.model.reranked
+        stages = (context.dataset, context.split, context.queries)
+        dataset, split, queries = map(executor.value, stages)
+        data = make_training_data(dataset, split, context.keys.dataset)
+        model = reranked.base.plugin if reranked else model_plan.model.plugin
+        if model_plan.answer is not None and isinstance(model, ReordersCandidates):
+            state = None if model_plan.fit is None else executor.value(model_plan.fit)
+            work: Any = [model_plan.answer, *model_plan.candidates][-1].work
+            model = work.fit(data, state)  # its requests depend on the candidates
+        n = int(reranked.reranker.plugin.candidates) if reranked else k
+        yield from model.plan_requests(queries, n, data)
+        executor.forget(stages[1:])

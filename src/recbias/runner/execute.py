@@ -5,8 +5,11 @@ Models, and the trials of one batch, run at the same time in processes that shar
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
+import sys
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -15,6 +18,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
@@ -26,32 +30,135 @@ from recbias.core.context import (
     collect_warnings,
     stage_context,
 )
+from recbias.core.dataset import Dataset, Split
 from recbias.core.errors import RecbiasError, StageError, Unwritable, UserError
 from recbias.core.machine import count_cores, reset_peak_memory, share_heap
 from recbias.core.plugins import AsksAboutItems, is_cuda
+from recbias.core.queries import Queries
 from recbias.core.registry import import_files, list_imported_files
 from recbias.core.signals import follow_parent, hold_signals
 from recbias.core.text import guard_messages
 from recbias.runner.address import digest_own_sources
 from recbias.runner.boundary import attempt
-from recbias.runner.estimate import measure_sizes
-from recbias.runner.plan import DataContext, ModelPlan, Plan
+from recbias.runner.options import Observer, Silent
+from recbias.runner.plan import DataContext, ModelPlan, Plan, Stage
 from recbias.runner.remaining import RemainingWork
-from recbias.runner.stage import (
-    NO_COST,
-    CostMeter,
-    Observer,
-    Silent,
-    Stage,
-    locate_error,
-    locate_failure,
-    make_record,
-    raise_failure,
-    skip_because,
-    to_error,
-)
 from recbias.runner.stages import LabelItems
 from recbias.runner.store import StageCheckpoints, Store, describe_damage, find_values
+
+# ---- what is recorded of a stage ----
+
+
+_Cost: TypeAlias = Mapping[str, float | None]
+
+NO_COST: _Cost = MappingProxyType(dict.fromkeys(("cpu_seconds", "gpu_seconds", "gpu_memory_mb")))
+"""The cost of a stage of which nothing is known, such as a reused one."""
+
+
+def _read_cpu() -> tuple[float, float]:
+    """Return the seconds of this process, with all threads, and of its ended children."""
+    times = os.times()
+    return time.process_time(), times.children_user + times.children_system
+
+
+def _find_cuda() -> Any:
+    """Return ``torch.cuda`` if this process has used a card; importing torch would be slow."""
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
+
+
+@dataclass(frozen=True)
+class CostMeter:
+    """Measures a stage from now on."""
+
+    cpu: tuple[float, float] = field(default_factory=_read_cpu)
+
+    def __post_init__(self) -> None:
+        """Reset the peak memory of the cards."""
+        if cuda := _find_cuda():
+            for card in range(cuda.device_count()):
+                cuda.reset_peak_memory_stats(card)
+
+    def measure(self, seconds: float) -> dict[str, float | None]:
+        """Return the cost of a stage that took ``seconds``.
+
+        ``gpu_seconds`` is the time for which the stage held cards, one after the other if it held
+        several; it and the memory are None if other processes worked for the stage, which may
+        have used cards.
+        """
+        process, children = (end - start for end, start in zip(_read_cpu(), self.cpu, strict=True))
+        cost = dict(NO_COST) | {"cpu_seconds": round(process + children, 3)}
+        if children:
+            return cost
+        cuda = _find_cuda()
+        cards = range(cuda.device_count() if cuda else 0)
+        peaks = [peak for card in cards if (peak := cuda.max_memory_allocated(card))]
+        return cost | {
+            "gpu_seconds": round(seconds * len(peaks), 3),
+            "gpu_memory_mb": round(math.fsum(peaks) / 2**20, 1),
+        }
+
+
+def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
+    """Return the sizes of the inputs and the result of a stage, and the bytes of its files.
+
+    >>> measure_sizes([])
+    {}
+    """
+    sizes: dict[str, int] = {}
+    for value in values:
+        if isinstance(value, Dataset):
+            rows = value.interactions
+            sizes |= {"users": rows.n_users, "items": rows.n_items, "interactions": len(rows)}
+            if value.sentences is not None:
+                sizes["sentences"] = len(value.sentences)
+        elif isinstance(value, Split):
+            rows = value.train
+            sizes |= {"users": rows.n_users, "items": rows.n_items, "training": len(rows)}
+        elif isinstance(value, Queries):
+            sizes["queries"] = len(value)
+    n_bytes = sum(path.stat().st_size for path in files if path.is_file())
+    return sizes | ({"bytes": n_bytes} if n_bytes else {})
+
+
+def make_record(stage: Stage, **facts: Any) -> StageRecord:
+    """Return the record of a stage."""
+    facts = {"cost": dict(NO_COST)} | facts
+    return StageRecord(stage.title, stage.kind, stage.digest, **vars(stage.keys), **facts)
+
+
+def to_error(record: StageRecord) -> UserError | StageError:
+    """Return the failure of a stage as the error that the command line shows."""
+    failure = record.failure or Failure("it failed")
+    if failure.user:
+        return UserError(failure.message, remedy=failure.help)
+    message = f"{record.stage} failed: {failure.message}"
+    return StageError(message, traceback=failure.traceback, remedy=failure.help)
+
+
+def _raise_failure(record: StageRecord) -> None:
+    if record.failure is not None:
+        raise to_error(record)
+
+
+def _skip_because(source: Stage, failure: Failure) -> Failure:
+    """Return why a stage is skipped: the failure of its input, or of an input of that one."""
+    if failure.because:
+        return failure
+    message = f"skipped because {source.title!r} failed: {failure.message}"
+    return Failure(message, failure.help, user=failure.user, because=source.title)
+
+
+def _locate_failure(stage: Stage, failure: Failure | None) -> Failure | None:
+    """Return a failure; one that is the user's names the entry of the spec."""
+    if failure is None or not (failure.user and stage.spec_location):
+        return failure
+    return replace(failure, message=f"{stage.spec_location}: {failure.message}")
+
+
+# ---- the stages that are computed ----
+
 
 _SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
 """Kinds of stage that are not needed if the answers and searches that read them are stored."""
@@ -75,8 +182,6 @@ def look_up_results(plan: Plan, store: Store) -> None:
     """Ask a store at a URL for the results of a plan at the same time and not one by one."""
     store.look_up(stage.digest for stage in plan.stages if stage.kind not in _SELDOM_NEEDED)
 
-
-__all__ = ["Executor", "ModelRunner", "Observer", "Silent", "execute", "to_error"]
 
 ModelRunner: TypeAlias = Callable[[Plan, "Executor"], Iterable[list[StageRecord]]]
 """Runs the models of a plan, and yields the records of each."""
@@ -131,13 +236,13 @@ class Executor:
             UserError: It failed because of the user's input.
         """
         if stage.digest not in self.values:
-            raise_failure(self.ensure(stage))
+            _raise_failure(self.ensure(stage))
         if stage.digest not in self.values:
             with collect_warnings() as damage:
                 value = self.store.load(stage.digest)
             if value is None:
                 self.records.pop(stage.digest, None)
-                raise_failure(self._compute(stage, damage))
+                _raise_failure(self._compute(stage, damage))
             else:
                 self.values[stage.digest] = value
         return self.values[stage.digest]
@@ -153,7 +258,7 @@ class Executor:
             value, failure = attempt(lambda source=source: self.value(source))  # type: ignore[misc]
             if failure is not None:
                 record = self.records.get(source.digest)
-                reason = skip_because(source, (record and record.failure) or failure)
+                reason = _skip_because(source, (record and record.failure) or failure)
                 return self._record(make_record(stage, failure=reason))
             inputs.append(value)
         return self._call(stage, inputs, damage)
@@ -206,7 +311,7 @@ class Executor:
                 peak_memory_mb=peak or None,
                 resumed_seconds=checkpoints.earlier_seconds,
                 warnings=(*damage, *warnings),
-                failure=locate_failure(stage, failure),
+                failure=_locate_failure(stage, failure),
             )
         )
 
@@ -228,17 +333,25 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
         UserError: One of them failed because of the user's input.
     """
     dataset = next(spec for spec in experiment.datasets if spec.label == context.keys.dataset)
-    split, queries = experiment.split or dataset.source, experiment.queries
-    specs = (dataset.source, *experiment.labels, split, queries, queries)
+    source, queries = dataset.source, experiment.queries
+    split = experiment.split or source
+    specs = (source, *experiment.labels, split, queries, queries)
     for stage, spec in zip(context.stages, specs, strict=False):
         try:
-            raise_failure(executor.ensure(stage))
+            _raise_failure(executor.ensure(stage))
         except Unwritable:  # the disk is at fault and no entry of the spec
             raise
         except UserError as error:
-            is_blamed = stage is not context.split or "train" in split.plugin.gives()
-            n = is_blamed or len(executor.value(context.dataset).interactions)
-            raise locate_error(error, spec if n else dataset, experiment) from error
+            where, message = spec.where, error.message
+            setting, colon, rest = message.partition(": ")
+            is_given = stage is not context.split or "train" in split.plugin.gives()
+            if not (is_given or len(executor.value(context.dataset).interactions)):
+                where = source.where  # there is nothing to split
+                if source.parameters.get("interactions") and not dataset.filters:
+                    where = (*where, "interactions")
+            elif colon and setting in spec.parameters:
+                where, message = (*where, setting), rest
+            raise experiment.fault(where, message, remedy=error.remedy) from error
 
 
 def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
@@ -278,14 +391,12 @@ def execute(  # noqa: PLR0913  the options of a run, each by name
         StageError: It failed for another reason.
     """
     executor = Executor(store, observer, fresh=fresh)
-    if hasattr(observer, "planned"):
-        observer.planned(_list_work(plan, executor, workers))
+    _announce(plan, executor, workers)
     for context in plan.data_contexts:
         run_shared_stages(executor, context, plan.experiment)
     for records in run_models(plan, executor):
-        failure = next((record for record in records if record.failure is not None), None)
-        if failure is not None and stop:
-            raise to_error(failure)
+        for record in records if stop else ():
+            _raise_failure(record)
     return executor
 
 
@@ -303,24 +414,19 @@ def execute_plans(
         The executor, and what is wrong with each plan whose shared stages failed, by its ``id``.
     """
     executor, problems = Executor(store, observer, fresh=fresh), dict[int, str]()
-    contexts: dict[tuple[str, ...], DataContext] = {}
     for plan in plans:
         try:
             for context in plan.data_contexts:
-                key = tuple(stage.digest for stage in context.stages)
-                if key not in contexts:
-                    run_shared_stages(executor, context, plan.experiment)
-                    contexts[key] = context
+                run_shared_stages(executor, context, plan.experiment)
                 executor.forget(context.stages)
         except Unwritable:  # the disk is at fault and no plan
             raise
         except (UserError, StageError) as error:
             problems[id(plan)] = getattr(error, "message", str(error))
     sound = [plan for plan in plans if id(plan) not in problems]
-    model_plans = tuple(_merge_models(sound))
-    whole = replace(plans[0], data_contexts=(*contexts.values(),), model_plans=model_plans)
-    if hasattr(observer, "planned"):
-        observer.planned(_list_work(whole, executor, 1))
+    contexts = tuple(context for plan in sound for context in plan.data_contexts)
+    whole = replace(plans[0], data_contexts=contexts, model_plans=tuple(_merge_models(sound)))
+    _announce(whole, executor, 1)
     for _ in run_models(whole, executor):
         pass
     return executor, problems
@@ -331,33 +437,31 @@ def _merge_models(plans: Iterable[Plan]) -> list[ModelPlan]:
     merged: dict[tuple[str, ...], dict[str, ModelPlan]] = {}
     for model_plan in (each for plan in plans for each in plan.model_plans):
         key = tuple(stage.digest for stage in model_plan.data_context.stages)
-        own = merged.setdefault(key, {})
-        address = model_plan.answer.digest if model_plan.answer else ""
-        known = own.get(address)
-        own[address] = model_plan if known is None else _join_measures(known, model_plan)
+        own, address = merged.setdefault(key, {}), getattr(model_plan.answer, "digest", "")
+        measured = {
+            stage.digest: (metric, stage)
+            for each in (own.get(address, model_plan), model_plan)
+            for metric, stage in zip(each.metrics, each.measures, strict=True)
+        }
+        own[address] = replace(
+            own.get(address, model_plan),
+            metrics=tuple(metric for metric, _ in measured.values()),
+            measures=tuple(stage for _, stage in measured.values()),
+        )
     return [model_plan for own in merged.values() for model_plan in own.values()]
 
 
-def _join_measures(known: ModelPlan, other: ModelPlan) -> ModelPlan:
-    """Return a plan of one model with the metrics of two plans."""
-    digests = {stage.digest for stage in known.measures}
-    added = [
-        (metric, stage)
-        for metric, stage in zip(other.metrics, other.measures, strict=True)
-        if stage.digest not in digests
-    ]
-    metrics = (*known.metrics, *(metric for metric, _ in added))
-    return replace(
-        known, metrics=metrics, measures=(*known.measures, *(stage for _, stage in added))
-    )
+def _announce(plan: Plan, executor: Executor, workers: int) -> None:
+    """Tell an observer that wants to know which stages a run needs."""
+    if hasattr(executor.observer, "planned"):
+        stages = [stage for context in plan.data_contexts for stage in context.stages]
+        for model_plan in plan.model_plans:
+            stages += _select_needed_stages(executor, model_plan)
+        stored = {stage.digest for stage in stages if executor.is_stored(stage)}
+        executor.observer.planned(RemainingWork(stages, stored, workers=workers))
 
 
-def _list_work(plan: Plan, executor: Executor, workers: int) -> RemainingWork:
-    stages = [stage for context in plan.data_contexts for stage in context.stages]
-    for model_plan in plan.model_plans:
-        stages += _select_needed_stages(executor, model_plan)
-    stored = {stage.digest for stage in stages if executor.is_stored(stage)}
-    return RemainingWork(stages, stored, workers=workers)
+# ---- processes ----
 
 
 _SEARCHING = frozenset({"baseline", "trial"})
@@ -518,7 +622,7 @@ class Processes:
 
     workers: int
 
-    def prepare(self, plan: Plan, store: Store) -> AbstractContextManager[None]:
+    def prepare(self, plan: Plan) -> AbstractContextManager[None]:
         """Return an empty context: this machine needs no preparation."""
         return nullcontext()
 

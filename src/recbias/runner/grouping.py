@@ -65,7 +65,7 @@ def _measure_by_probability(
 ) -> tuple[Measurement, ...]:
     """Return the means of the groups, or their gap, of each target of a metric."""
     reference, kind = _find_reference(groups, grouping), grouping.gap
-    if kind in {"", "groups"}:
+    if kind in {None, "groups"}:
         return tuple(
             group
             for measurement in measurements
@@ -132,7 +132,7 @@ class GroupMeasurements:
         if not self.grouping.min_group and self.grouping.gap not in {"ratio", "std"}:
             _warn_of_undefined_gaps(measurements, groups, self.name)
         _warn_of_single_queries(groups, self.grouping, self.name)
-        if self.grouping.gap in {"", "groups"}:
+        if self.grouping.gap in {None, "groups"}:
             reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
             named = _find_pairs(groups, self.grouping)
             return tuple(
@@ -264,13 +264,15 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups:
 
 def _find_reference(groups: Groups | UncertainGroups, grouping: Grouping) -> int:
     """Return the code of the reference group, -1 if there is none."""
-    name = grouping.reference_group
+    name = str(grouping.reference_group)
     return _find_code(groups, name, "reference_group") if name else -1
 
 
 def _find_pairs(groups: Groups, grouping: Grouping) -> list[tuple[int, int]]:
     """Return the codes of the named pairs of groups, each once."""
-    pairs = [tuple(_find_code(groups, name, "pairs") for name in pair) for pair in grouping.pairs]
+    pairs = [
+        tuple(_find_code(groups, str(name), "pairs") for name in pair) for pair in grouping.pairs
+    ]
     if same := [pair for pair, (a, b) in zip(grouping.pairs, pairs, strict=True) if a == b]:
         message = f"{same[0][0]!r} is paired with itself"
         raise Contradiction(message, where="pairs", remedy="name two groups: [[18-24, 50+]]")

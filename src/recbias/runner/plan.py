@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from recbias.config.entries import AUDITED
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.config.settings import (
-    read_settings,
-)
+from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
 from recbias.core.docstrings import read_formula
 from recbias.core.plugins import OUTPUTS
 from recbias.core.registry import locate_code
 from recbias.runner.options import RunOptions
-from recbias.runner.stage import Keys, Stage
 
 
-def _list_undocumented(experiment: Experiment) -> tuple[str, ...]:
-    """Return a warning for each metric of another author that has no formula for reports."""
-    remedy = "write it as an indented block in the docstring"
-    return tuple(
-        f"{place}: {name} has no formula, so reports show none: {remedy}"
-        for name, cls in {
-            metric.name: type(metric.plugin) for metric in experiment.metrics
-        }.items()
-        if (place := locate_code(cls)) and not read_formula(cls)
-    )
+@dataclass(frozen=True)
+class Keys:
+    """The dataset, seed, fold and model that a result belongs to; blank if one does not apply."""
+
+    dataset: str = ""
+    seed: int | None = None
+    fold: int | None = None
+    model: str = ""
 
 
-def _list_idle(experiment: Experiment) -> Iterator[str]:
-    """Yield a warning for each part of a spec that no result depends on."""
-    default = read_settings(ExperimentFile)["k"].default
-    if experiment.k != default and not any(
-        "lists" in model.plugin.provides for model in experiment.models
-    ):
-        yield f"k: {experiment.k} has no effect: no model of the spec recommends lists"
-    rerankers = [each for model in experiment.models for each in model.rerankers]
-    readers = (*experiment.metrics, *rerankers)
-    texts = str([reader.parameters for reader in readers])
-    are_known = not any(locate_code(type(reader.plugin)) for reader in readers)
-    for labels in experiment.labels:
-        is_read = f"{labels.label.removesuffix(AUDITED)}." in texts
-        if are_known and not is_read:
-            yield f"labels {labels.label} have no effect: no metric or re-ranker names them"
+@dataclass(frozen=True)
+class Stage:
+    """One step of a run.
+
+    Args:
+        kind: ``dataset``, ``split``, ``queries``, ``label``, ``baseline``, ``trial``, ``search``,
+            ``fit``, ``answer`` or ``measure``.
+        title: What users read: ``fit ItemKNN``.
+        work: Called with the results of ``inputs``, in order; returns the result.
+        digest: The address of its result; blank until it is placed.
+        spec_location: The entry of the spec that requests it, for messages:
+            ``FILE:LINE:COLUMN: metrics[0]``.
+        files: The input files that it reads, with their digests at planning time.
+        devices: The devices that its model computes on; empty if it has no choice.
+        subject: The name of its plug-in.
+        settings: The digest of the settings of its plug-ins.
+    """
+
+    kind: str
+    title: str
+    work: Callable[..., Any] = field(compare=False)
+    inputs: tuple[Stage, ...] = field(compare=False, repr=False)
+    keys: Keys
+    digest: str = ""
+    spec_location: str = field(default="", compare=False)
+    files: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
+    devices: tuple[str, ...] = field(default=(), compare=False)
+    subject: str = field(default="", compare=False)
+    settings: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -119,45 +130,14 @@ class ModelPlan:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """All of its stages, in order."""
-        fit = filter(None, (self.fit,))
-        answers = filter(None, (self.shared_answer, self.answer))
-        search = (*self.trials, *filter(None, (self.search,)))
-        if self.candidates:  # the model is trained before a re-ranker is searched
-            return (*fit, *self.candidates, *search, *answers, *self.measuring)
-        return (*search, *fit, *answers, *self.measuring)
-
-    @property
-    def measuring(self) -> tuple[Stage, ...]:
-        """The stages that measure, each once: a metric before its values by group."""
-        ungrouped = [
-            stage
-            for measure in self.measures
-            for stage in measure.inputs
-            if stage.kind == "measure"
-        ]
-        return tuple({stage.digest: stage for stage in (*ungrouped, *self.measures)}.values())
-
-
-def may_lack_files(source: object) -> bool:
-    """Return whether absent files of a dataset are skipped: ``missing: skip``."""
-    return getattr(source, "missing", "error") == "skip"
-
-
-def count_query_folds(experiment: Experiment) -> int:
-    """Return into how many disjoint samples the queries are divided, 1 for a single one."""
-    source = experiment.queries.plugin
-    return int(getattr(source, "folds", 1))
-
-
-def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
-    """Return the outputs that a metric needs and a model does not provide."""
-    return sorted((metric.needs & OUTPUTS) - model.plugin.provides)
-
-
-def find_chooser(metric: PluginSpec) -> str | None:
-    """Return the label of the other model whose embeddings a metric uses, or None."""
-    return getattr(metric.plugin, "embeddings_of", getattr(metric.plugin, "chosen_in", None))
+        """All of its stages, in order; each metric before its values by group."""
+        search, fit = (*self.trials, self.search), (self.fit,)
+        # before a re-ranker is searched, the model is trained
+        training = (*fit, *self.candidates, *search) if self.candidates else (*search, *fit)
+        ungrouped = [each for stage in self.measures for each in stage.inputs]
+        measuring = [each for each in ungrouped if each.kind == "measure"] + [*self.measures]
+        stages = (*training, self.shared_answer, self.answer, *measuring)
+        return tuple({stage.digest: stage for stage in stages if stage}.values())
 
 
 @dataclass(frozen=True)
@@ -183,11 +163,8 @@ class Plan:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """Every stage once, after the stages that it depends on."""
-        stages: list[Stage] = []
-        for context in self.data_contexts:
-            stages += context.stages
-        for model_plan in self.model_plans:
-            stages += model_plan.stages
+        stages = [stage for context in self.data_contexts for stage in context.stages]
+        stages += [stage for model_plan in self.model_plans for stage in model_plan.stages]
         return tuple({stage.digest: stage for stage in stages}.values())
 
     @property
@@ -203,5 +180,54 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is worth knowing before the run: skipped datasets, parts without effect."""
-        experiment = self.experiment
-        return (*self.skipped, *_list_undocumented(experiment), *_list_idle(experiment))
+        experiment, device = self.experiment, self.experiment.device
+        warnings = [*self.skipped, *_list_undocumented(experiment), *_list_idle(experiment)]
+        is_used = any(device in stage.devices for stage in self.stages)
+        if device not in {"auto", "cpu"} and not is_used:
+            warnings.append(f"device {device} has no effect: no model of the spec uses it")
+        return tuple(warnings)
+
+
+def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
+    """Return the outputs that a metric needs and a model does not provide."""
+    return sorted((metric.needs & OUTPUTS) - model.plugin.provides)
+
+
+def find_chooser(metric: PluginSpec) -> str | None:
+    """Return the label of the other model whose embeddings a metric uses, or None."""
+    return getattr(metric.plugin, "embeddings_of", getattr(metric.plugin, "chosen_in", None))
+
+
+def may_lack_files(source: object) -> bool:
+    """Return whether absent files of a dataset are skipped: ``missing: skip``."""
+    return getattr(source, "missing", "error") == "skip"
+
+
+def count_query_folds(experiment: Experiment) -> int:
+    """Return into how many disjoint samples the queries are divided, 1 for a single one."""
+    return int(getattr(experiment.queries.plugin, "folds", 1))
+
+
+def _list_undocumented(experiment: Experiment) -> Iterator[str]:
+    """Yield a warning for each metric of another author that has no formula for reports."""
+    remedy = "write it as an indented block in the docstring"
+    classes = {metric.name: type(metric.plugin) for metric in experiment.metrics}
+    for name, cls in classes.items():
+        if (place := locate_code(cls)) and not read_formula(cls):
+            yield f"{place}: {name} has no formula, so reports show none: {remedy}"
+
+
+def _list_idle(experiment: Experiment) -> Iterator[str]:
+    """Yield a warning for each part of a spec that no result depends on."""
+    default = read_settings(ExperimentFile)["k"].default
+    has_lists = any("lists" in model.plugin.provides for model in experiment.models)
+    if experiment.k != default and not has_lists:
+        yield f"k: {experiment.k} has no effect: no model of the spec recommends lists"
+    rerankers = [each for model in experiment.models for each in model.rerankers]
+    readers = (*experiment.metrics, *rerankers)
+    texts = str([reader.parameters for reader in readers])
+    are_known = not any(locate_code(type(reader.plugin)) for reader in readers)
+    for labels in experiment.labels:
+        is_read = f"{labels.label.removesuffix(AUDITED)}." in texts
+        if are_known and not is_read:
+            yield f"labels {labels.label} have no effect: no metric or re-ranker names them"

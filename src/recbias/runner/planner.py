@@ -1,10 +1,12 @@
-"""From an experiment to a plan: its data contexts, and the stages of each model."""
+"""From an experiment to a plan: its data contexts, the stages of each model, and their devices."""
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +26,31 @@ from recbias.core.packages import list_libraries
 from recbias.core.plugins import (
     OUTPUTS,
     ChecksFiles,
+    Device,
     ReadsModels,
     Restores,
+    SelectedModel,
+    UsesDevice,
     evaluates_texts,
     omit_device_numbers,
 )
+from recbias.formats.yaml import KeyPath
 from recbias.runner.address import address_values, assign_address
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.compatibility import find_learner, validate_experiment
-from recbias.runner.devices import choose_devices, list_devices
+from recbias.runner.checks import find_learner, raise_faults, validate_experiment
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.options import RunOptions
 from recbias.runner.plan import (
     DataContext,
+    Keys,
     ModelPlan,
     Plan,
+    Stage,
     count_query_folds,
     find_chooser,
     list_missing_outputs,
     may_lack_files,
 )
-from recbias.runner.stage import Keys, Stage
 from recbias.runner.stages import (
     AnswerQueries,
     ComputeMetric,
@@ -62,7 +68,6 @@ from recbias.runner.tuning import (
     AnswerValidationQueries,
     RunRerankTrial,
     RunTrial,
-    ScoreBaseline,
     TunedWork,
     UseBestSettings,
     find_perplexity_limit,
@@ -154,17 +159,17 @@ def _digest_input_files(
     faults: list[UserError] = []
     skipped: dict[str, UserError] = {}
     for dataset in experiment.datasets:
+        source = dataset.source
         try:
-            with blame_plugin(f"files() of {dataset.source.name}"):
-                paths = [Path(path) for path in dataset.source.plugin.files(options.data_folder)]
+            with blame_plugin(f"files() of {source.name}"):
+                paths = [Path(path) for path in source.plugin.files(options.data_folder)]
+            digests[dataset.label] = fingerprints.of_files(paths)
         except UserError as error:
-            fault = experiment.fault(dataset.source.where, str(error), remedy=error.remedy)
-            if may_lack_files(dataset.source.plugin) and isinstance(error, MissingFile):
+            fault = experiment.fault(source.where, str(error), remedy=error.remedy)
+            if may_lack_files(source.plugin) and isinstance(error, MissingFile):
                 skipped[dataset.label] = fault
             else:
                 faults.append(fault)
-        else:
-            digests[dataset.label] = fingerprints.of_files(paths)
     if faults or (skipped and not digests):
         raise Faults([*faults, *skipped.values()])
     if not skipped:
@@ -173,14 +178,137 @@ def _digest_input_files(
     return digests, (f"{counts}, as their files are absent: {', '.join(skipped)}",)
 
 
+# ---- devices ----
+
+
+_PLAIN = frozenset({bool, int, float, str, tuple, type(None)})
+"""Types of settings that are no part with a device: a check of a protocol takes long."""
+
+
+def choose_devices(experiment: Experiment) -> Experiment:
+    """Return an experiment whose plug-ins name the devices and precisions that they use here.
+
+    Raises:
+        Faults: This machine does not have a device.
+    """
+    faults: list[UserError] = []
+
+    def choose(specs: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
+        chosen = []
+        for spec in specs:
+            try:
+                chosen.append(_choose_device(spec, experiment))
+            except UserError as error:
+                faults.append(error)
+        return tuple(chosen)
+
+    datasets = [replace(each, filters=choose(each.filters)) for each in experiment.datasets]
+    models, labels = choose(experiment.models), choose(experiment.labels)
+    raise_faults(faults)
+    return replace(experiment, datasets=tuple(datasets), models=models, labels=labels)
+
+
+def has_device(spec: PluginSpec, experiment: Experiment) -> bool:
+    """Return whether this machine has the device of a plug-in."""
+    try:
+        _choose_device(spec, experiment)
+    except UserError:
+        return False
+    return True
+
+
+def _choose_device(spec: PluginSpec, experiment: Experiment) -> PluginSpec:
+    if spec.reranked is not None:
+        base = _choose_device(spec.reranked.base, experiment)
+        model = replace(spec.plugin.base, model=base.plugin)
+        reranked = replace(spec.reranked, base=base)
+        return replace(spec, plugin=replace(spec.plugin, base=model), reranked=reranked)
+    try:
+        with blame_plugin(f"choose_device() of {spec.label}"):
+            return replace(spec, plugin=_set_devices(spec.plugin, experiment.device))
+    except UserError as error:
+        entry: Any = experiment.document.data
+        for step in spec.where:
+            entry = entry[step]
+        key = _find_key(entry, "device")
+        where = (*spec.where, *key) if key else ("device",)  # its own, or that of the spec
+        raise experiment.fault(
+            where, error.message, remedy=error.remedy, kind=type(error)
+        ) from error
+
+
+def _find_key(entry: Any, setting: str) -> KeyPath:
+    """Return the path of the first setting of a name in an entry, at any depth; else empty."""
+    if not isinstance(entry, Mapping):
+        return ()
+    if setting in entry:
+        return (setting,)
+    paths = ((key, *path) for key in entry if (path := _find_key(entry[key], setting)))
+    return next(paths, ())
+
+
+def _list_parts(plugin: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the settings of a plug-in that may compute on a device."""
+    for name, value in vars(plugin).items() if is_dataclass(plugin) else ():
+        if type(value) not in _PLAIN and isinstance(value, (SelectedModel, UsesDevice)):
+            yield name, value
+
+
+def _set_devices(plugin: Any, default: Device) -> Any:
+    """Return a copy of a plug-in with the device and precision of each of its parts."""
+    changes: dict[str, Any] = {}
+    for name, part in _list_parts(plugin):
+        is_model = isinstance(part, SelectedModel)
+        placed = _set_devices(part.model if is_model else part, default)
+        changes[name] = replace(part, model=placed) if is_model else placed
+    if isinstance(plugin, UsesDevice):
+        changes |= plugin.choose_device(default)
+    if not changes:
+        return plugin
+    plugin = copy.copy(plugin)
+    for name, value in changes.items():
+        object.__setattr__(plugin, name, value)  # its settings are valid, and it may be frozen
+    return plugin
+
+
+def _list_placements(plugin: Any) -> Iterator[tuple[str, str]]:
+    """Yield the device and the precision of each part of a plug-in; blank if it is a server's."""
+    for _, part in _list_parts(plugin):
+        yield from _list_placements(part.model if isinstance(part, SelectedModel) else part)
+    if isinstance(plugin, UsesDevice):
+        device = plugin.choose_device("auto").get("device", "auto")
+        is_here = device != "auto"
+        yield (device, getattr(plugin, "precision", "float32")) if is_here else ("", "")
+
+
+def describe_devices(plugin: Any) -> dict[str, Any]:
+    """Return the device and the precision of a model whose devices are chosen, for the manifest.
+
+    A model without a choice computes on the CPU, in the precision of its library. The device of a
+    model on a server, or of lists that another tool made, is not known.
+    """
+    placements = [*_list_placements(plugin)]
+    if not placements:
+        device = getattr(plugin, "device", "cpu")
+        is_known = device != "auto" and not isinstance(plugin, ChecksFiles)
+        return {"device": device if is_known else None, "precision": None}
+    devices, precisions = (
+        ", ".join(sorted({*names} - {""})) for names in zip(*placements, strict=True)
+    )
+    return {"device": devices or None, "precision": precisions or None}
+
+
 # ---- identities of plug-ins in addresses ----
 
 
-def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
+def identify(
+    spec: PluginSpec, fingerprints: Fingerprints, omitted: Sequence[str] = ()
+) -> dict[str, object]:
     """Return the name and settings that distinguish a plug-in, with the digests of its files."""
     _, parameters = identify_plugin(spec, fingerprints.of)
     name = spec.name.rpartition(":")[2]  # of ./file.py:Name, whose source is in the address
-    identity: dict[str, object] = {"name": name, "parameters": omit_device_numbers(parameters)}
+    kept = {key: value for key, value in parameters.items() if key not in omitted}
+    identity: dict[str, object] = {"name": name, "parameters": omit_device_numbers(kept)}
     if isinstance(spec.plugin, ReadsModels):
         paths = spec.plugin.model_files()
         identity["files"] = [[path.name, fingerprints.of(path)] for path in paths]
@@ -189,7 +317,7 @@ def identify(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
 
 def identify_learner(spec: PluginSpec, fingerprints: Fingerprints) -> dict[str, object]:
     """Return what distinguishes the learned state of a model: not what it applies afterwards."""
-    return _identify_without(spec, fingerprints, getattr(spec.plugin, "after_fit", ()))
+    return identify(spec, fingerprints, getattr(spec.plugin, "after_fit", ()))
 
 
 def _identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
@@ -197,17 +325,51 @@ def _identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
     if not evaluates_texts(spec.plugin):
         return ""
     later = [f"{name}{end}" for name in spec.plugin.after_evaluation for end in ("", "_")]
-    identity = _identify_without(spec, fingerprints, later)
+    identity = identify(spec, fingerprints, later)
     return address_values(spec.plugin, identity, list_libraries(spec.plugin))
 
 
-def _identify_without(
-    spec: PluginSpec, fingerprints: Fingerprints, omitted: Sequence[str]
-) -> dict[str, object]:
-    identity: dict[str, Any] = identify(spec, fingerprints)
-    parameters = identity["parameters"]
-    kept = {key: parameters[key] for key in parameters if key not in omitted}
-    return identity | {"parameters": kept}
+@dataclass(frozen=True)
+class _Known:
+    """What stages take from a plug-in, found once: a metric is planned for every model."""
+
+    spec: PluginSpec
+    experiment: Experiment
+    fingerprints: Fingerprints
+
+    @cached_property
+    def identity(self) -> dict[str, object]:
+        return identify(self.spec, self.fingerprints)
+
+    @cached_property
+    def learner(self) -> dict[str, object]:
+        return identify_learner(self.spec, self.fingerprints)
+
+    @cached_property
+    def settings(self) -> str:
+        return compute_digest(self.identity)
+
+    @cached_property
+    def files(self) -> dict[Path, str]:
+        """The files that it reads, with the digests that its identity has of them."""
+        plugin = self.spec.plugin
+        model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
+        return self.fingerprints.of_files([*list_input_files(plugin), *model_files])
+
+    @cached_property
+    def libraries(self) -> tuple[str, ...]:
+        return list_libraries(self.spec.plugin)
+
+    @cached_property
+    def devices(self) -> frozenset[str]:
+        if self.spec.kind not in {"models", "detectors", "filters"}:
+            return frozenset()
+        return frozenset({device for device, _ in _list_placements(self.spec.plugin)} - {""})
+
+    @cached_property
+    def location(self) -> str:
+        """Its entry in the spec: ``FILE:LINE:COLUMN: models[0]``."""
+        return self.experiment.fault(self.spec.where, "").where
 
 
 # ---- stages ----
@@ -225,110 +387,48 @@ class StagePlanner:
     fingerprints: Fingerprints
     options: RunOptions = field(default_factory=RunOptions)
     files: Mapping[str, Mapping[Path, str]] = field(default_factory=dict)
-    _known: dict[tuple[object, ...], tuple[tuple[PluginSpec, ...], Any]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _known: dict[int, _Known] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def place(  # noqa: PLR0913  the fields of a stage
-        self,
-        kind: str,
-        title: str,
-        work: Callable[..., Any],
-        inputs: Sequence[Stage | None],
-        keys: Keys,
-        *specs: PluginSpec,
-        identity: Mapping[str, object],
-        at: PluginSpec | None = None,
-        files: Mapping[Path, str] | None = None,
+    def place(
+        self, stage: Stage, *specs: PluginSpec, at: PluginSpec | None = None, **identity: object
     ) -> Stage:
         """Return a stage at its address.
 
         Args:
-            kind: Its fields, like the next four; inputs that are None are left out.
-            title: See ``Stage``.
-            work: See ``Stage``.
-            inputs: See ``Stage``.
-            keys: See ``Stage``.
+            stage: Its kind, title, work, inputs and keys, and what it reads besides the files of
+                its plug-ins.
             specs: Its plug-ins, first the one that it is named for; the address has their
                 settings, files and libraries.
-            identity: What the address has besides.
             at: The entry of the spec that requests it.
-            files: What it reads besides the files of the plug-ins.
+            identity: What the address has besides.
         """
-        stage = self.draft(kind, title, work, inputs, keys, *specs, at=at, files=files)
-        plugins = [self._identify(spec, learner=kind == "fit") for spec in specs]
-        libraries = [
-            name
-            for spec in specs
-            for name in self._recall("libraries", spec, make=lambda: list_libraries(spec.plugin))  # noqa: B023
-        ]
-        return assign_address(
-            stage, {**identity, "plugins": plugins}, libraries=tuple(dict.fromkeys(libraries))
+        known = [self._know(spec) for spec in specs]
+        plugins = [each.learner if stage.kind == "fit" else each.identity for each in known]
+        libraries = dict.fromkeys(name for each in known for name in each.libraries)
+        filled = self._fill(stage, *specs, at=at)
+        return assign_address(filled, {**identity, "plugins": plugins}, libraries=[*libraries])
+
+    def _fill(self, stage: Stage, *specs: PluginSpec, at: PluginSpec | None = None) -> Stage:
+        """Return a stage with what follows from its plug-ins and its entry of the spec."""
+        known = [self._know(spec) for spec in specs]
+        files = dict(stage.files)
+        for each in known:
+            files |= each.files
+        return replace(
+            stage,
+            spec_location="" if at is None else self._know(at).location,
+            files=files,
+            devices=tuple(sorted(frozenset().union(*(each.devices for each in known)))),
+            subject=str(known[0].identity["name"]) if known else type(stage.work).__name__,
+            settings=compute_digest([each.settings for each in known]) if known else "",
         )
 
-    def draft(  # noqa: PLR0913  see place
-        self,
-        kind: str,
-        title: str,
-        work: Callable[..., Any],
-        inputs: Sequence[Stage | None],
-        keys: Keys,
-        *specs: PluginSpec,
-        at: PluginSpec | None = None,
-        files: Mapping[Path, str] | None = None,
-    ) -> Stage:
-        """Return a stage without an address; the arguments are those of ``place``."""
-        named = self._recall("named", *specs, make=lambda: self._name(specs)) if specs else {}
-        read = self._recall("files", *specs, make=lambda: self._digest_files(specs))
-        return Stage(
-            *(kind, title, "", work, tuple(filter(None, inputs)), keys),
-            spec_location="" if at is None else self._locate(at),
-            files={**(files or {}), **read},
-            **{"subject": type(work).__name__, **named},
-        )
-
-    def _name(self, specs: Sequence[PluginSpec]) -> dict[str, Any]:
-        """Return the subject of a stage with some plug-ins, their settings and devices."""
-        identities = [self._identify(spec) for spec in specs]
-        is_model = specs[0].kind == "models"
-        return {
-            "subject": str(identities[0]["name"]),
-            "settings": compute_digest(identities),
-            "devices": list_devices(specs[0].plugin) if is_model else (),
-        }
-
-    def _identify(self, spec: PluginSpec, *, learner: bool = False) -> dict[str, object]:
-        make = identify_learner if learner else identify
-        identity: dict[str, object] = self._recall(
-            make.__name__, spec, make=lambda: make(spec, self.fingerprints)
-        )
-        return identity
-
-    def _locate(self, spec: PluginSpec) -> str:
-        """Return the entry of a plug-in in the spec: ``FILE:LINE:COLUMN: models[0]``."""
-        location: str = self._recall(
-            "location", spec, make=lambda: self.experiment.fault(spec.where, "").where
-        )
-        return location
-
-    def _recall(self, purpose: str, *specs: PluginSpec, make: Callable[[], Any]) -> Any:
-        """Return what is made once of some plug-ins: a metric is planned for every model.
-
-        The plug-ins are kept, as their identities, by which they are found, would be used again.
-        """
-        key = (purpose, *map(id, specs))
-        known = self._known.get(key)
+    def _know(self, spec: PluginSpec) -> _Known:
+        """Return what is known of a plug-in, found by the object, which is kept in it."""
+        known = self._known.get(id(spec))
         if known is None:
-            known = self._known[key] = specs, make()
-        return known[1]
-
-    def _digest_files(self, specs: Sequence[PluginSpec]) -> dict[Path, str]:
-        """Return the files that plug-ins read, with the digests that identities have of them."""
-        files: dict[Path, str] = {}
-        for plugin in (spec.plugin for spec in specs):
-            model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
-            files |= self.fingerprints.of_files([*list_input_files(plugin), *model_files])
-        return files
+            known = self._known[id(spec)] = _Known(spec, self.experiment, self.fingerprints)
+        return known
 
     # ---- of a data context ----
 
@@ -343,54 +443,56 @@ class StagePlanner:
         split = self._plan_split(load, dataset, seed, 0, load.keys)
         sampled = self._plan_queries(load, split, seed, n)
         title, take = f"take sample {fold + 1} of {keys.dataset}", TakeQueries(fold, n)
-        identity = {"fold": fold, "folds": n}
-        queries = self.place("queries", title, take, [sampled], keys, identity=identity)
+        queries = self.place(Stage("queries", title, take, (sampled,), keys), fold=fold, folds=n)
         return DataContext(load, split, queries, labels, sampled)
 
     def _plan_dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
         filters = tuple(spec.plugin for spec in dataset.filters)
         work = LoadDataset(dataset.source.plugin, filters, self.options.data_folder, seed)
-        files, specs = self.files[dataset.label], (dataset.source, *dataset.filters)
-        title, keys = f"load {dataset.label}", Keys(dataset.label, seed)
-        identity = {"files": _key_by_name(files), "seed": seed}
-        return self.place("dataset", title, work, [], keys, *specs, identity=identity, files=files)
+        files, keys = self.files[dataset.label], Keys(dataset.label, seed)
+        stage = Stage("dataset", f"load {dataset.label}", work, (), keys, files=files)
+        specs = (dataset.source, *dataset.filters)
+        return self.place(stage, *specs, files=_key_by_name(files), seed=seed)
 
     def _plan_labels(self, load: Stage, spec: PluginSpec, seed: int) -> Stage:
         values = _identify_values(spec, self.fingerprints)
         work = LabelItems(spec.plugin, spec.label, seed, values)
         title = f"label {load.keys.dataset} by {spec.label}"
-        identity = {"label": spec.label, "seed": seed}
-        return self.place("label", title, work, [load], load.keys, spec, identity=identity)
+        stage = Stage("label", title, work, (load,), load.keys)
+        return self.place(stage, spec, label=spec.label, seed=seed)
 
     def _plan_split(
         self, load: Stage, dataset: DatasetSpec, seed: int, fold: int, keys: Keys
     ) -> Stage:
         """Return the stage that splits; it applies the filters for the training part only."""
-        spec, parts = (
-            self.experiment.split,
-            [getattr(x.plugin, "part", "all") for x in dataset.filters],
-        )
+        spec = self.experiment.split
+        parts = [getattr(each.plugin, "part", "all") for each in dataset.filters]
         filters = dataset.filters if "train" in parts else ()
         plugins = tuple(each.plugin for each in filters)
         divide = SplitDataset(spec.plugin if spec else None, fold, seed, plugins)
-        title, specs = f"split {dataset.label}", (*([spec] if spec else []), *filters)
-        identity = {"seed": seed, "fold": fold, "is_split": spec is not None}
-        return self.place("split", title, divide, [load], keys, *specs, identity=identity)
+        stage = Stage("split", f"split {dataset.label}", divide, (load,), keys)
+        specs = (*([spec] if spec else []), *filters)
+        return self.place(stage, *specs, seed=seed, fold=fold, is_split=spec is not None)
 
     def _plan_queries(self, load: Stage, split: Stage, seed: int, folds: int = 1) -> Stage:
-        """Return the stage that selects the queries of all folds."""
+        """Return the stage that selects the queries of all folds.
+
+        Given embeddings and scores need none, unless the spec has a source of its own.
+        """
         source, limit = self.experiment.queries, self.options.limit
-        needed = any("lists" in model.plugin.provides for model in self.experiment.models)
-        select = SelectQueries(source.plugin, seed, limit, needed, folds, source.name)
-        title, read = f"select queries of {load.keys.dataset}", [load, split]
-        identity = {"seed": seed, "limit": limit, "needed": needed}
-        return self.place("queries", title, select, read, split.keys, source, identity=identity)
+        is_default = source.name == "users" and source.plugin == type(source.plugin)()
+        has_lists = any("lists" in model.plugin.provides for model in self.experiment.models)
+        needed = has_lists or not is_default
+        select = SelectQueries(source.plugin, seed, limit, needed, folds)
+        title = f"select queries of {load.keys.dataset}"
+        stage = Stage("queries", title, select, (load, split), split.keys)
+        return self.place(stage, source, seed=seed, limit=limit, needed=needed)
 
     # ---- of a model ----
 
     def plan_models(self, context: DataContext) -> Iterator[ModelPlan]:
         """Yield the plan of each model, then that of the metrics of the dataset alone, if any."""
-        of_models = [each for each in self.experiment.metrics if measures_models(each)]
+        of_models = [each for each in self.experiment.metrics if each.needs & OUTPUTS]
         for model in self.experiment.models:
             planned = self.plan_outputs(context, model, self.experiment.k)
             metrics = [each for each in of_models if not list_missing_outputs(each, model)]
@@ -412,31 +514,31 @@ class StagePlanner:
         trials, search = self._plan_search(context, model, keys)
         # A model that selects rows of a file by the dataset receives the label of the dataset.
         several = len(self.experiment.datasets) > 1 and isinstance(model.plugin, ChecksFiles)
-        dataset = keys.dataset if several else ""
         seed, fold = _get_training_fold(keys)
-        identity = {"seed": seed, "fold": fold, "dataset": dataset}
+        data: dict[str, Any] = {"seed": seed, "fold": fold}
+        data["dataset"] = keys.dataset if several else ""
         fit, learner = None, model if model.tune else find_learner(model)
+        read = (search, context.dataset, context.split)
         if isinstance(learner.plugin, Restores):
-            title = f"fit {learner.label}"
-            train = _tune(FitModel(learner.plugin, learner.name, seed, fold, dataset), model)
-            read = [search, context.dataset, context.split]
-            fit = self.place("fit", title, train, read, keys, learner, identity=identity, at=model)
-        ask = _tune(AnswerQueries(model.plugin, model.name, k, seed, fold, dataset), model)
-        title, identity = f"recommend {model.label}", identity | {"k": k}
-        read = [search, context.dataset, context.split, context.asked, fit]
-        answer = self.place("answer", title, ask, read, keys, model, identity=identity, at=model)
+            train = _tune(FitModel(learner.plugin, learner.name, **data), model)
+            stage = Stage("fit", f"fit {learner.label}", train, _present(*read), keys)
+            fit = self.place(stage, learner, at=model, **data)
+        ask = _tune(AnswerQueries(model.plugin, model.name, k, **data), model)
+        inputs = _present(*read, context.asked, fit)
+        stage = Stage("answer", f"recommend {model.label}", ask, inputs, keys)
+        answer = self.place(stage, model, at=model, k=k, **data)
         planned = ModelPlan(context, model, fit, answer, trials=trials, search=search)
         return self._take_sample(planned)
 
     def _take_sample(self, planned: ModelPlan) -> ModelPlan:
         """Return a plan whose answer is that for the queries of the fold."""
-        context, model, shared = planned.data_context, planned.model, planned.answer
+        context, shared = planned.data_context, planned.answer
         if context.sampled is None or shared is None:
             return planned
         keys = replace(shared.keys, fold=context.keys.fold)
-        title = f"take sample {keys.fold} of {model.label}"
-        inputs = [context.sampled, shared, context.queries]
-        answer = self.place("answer", title, TakeAnswers(), inputs, keys, identity={})
+        title = f"take sample {keys.fold} of {planned.model.label}"
+        inputs = (context.sampled, shared, context.queries)
+        answer = self.place(Stage("answer", title, TakeAnswers(), inputs, keys))
         return replace(planned, answer=answer, shared_answer=shared)
 
     def _plan_reranked(
@@ -445,41 +547,43 @@ class StagePlanner:
         """Return the plan of a model whose lists are re-ranked: the other one is trained once."""
         keys = replace(context.training_keys, model=model.label)
         reranker, n = reranked.reranker, int(reranked.reranker.plugin.candidates)
-        base = self.plan_outputs(context, reranked.base, n)
+        base, k = self.plan_outputs(context, reranked.base, n), self.experiment.k
         if base.asking is None:
             raise BrokenContract(f"{reranked.base.label} has no answer to re-rank")
         candidates = replace(base.asking, title=f"recommend {reranked.base.label}, {n} candidates")
-        validation = self._plan_validation(context, model, base, n)
+        validation = self._plan_validation(model, base, n, keys)
         searched = replace(reranker, label=model.label, tune=model.tune)
         trials, search = self._plan_search(context, searched, keys, validation)
         labels = context.labels if "items" in reranker.plugin.needs else ()
-        rerank = _tune(RerankLists(reranker.plugin, self.experiment.k), model)
-        title, identity = f"re-rank {model.label}", {"k": self.experiment.k}
-        read = [search, context.dataset, context.split, context.asked, candidates, *labels]
-        answer = self.place(
-            "answer", title, rerank, read, keys, reranker, identity=identity, at=model
-        )
-        asked = tuple(filter(None, [validation, candidates]))
+        rerank = _tune(RerankLists(reranker.plugin, k), model)
+        read = (search, context.dataset, context.split, context.asked, candidates, *labels)
+        stage = Stage("answer", f"re-rank {model.label}", rerank, _present(*read), keys)
+        answer = self.place(stage, reranker, at=model, k=k)
         planned = ModelPlan(
-            *(context, model, base.fit, answer), trials=trials, search=search, candidates=asked
+            *(context, model, base.fit, answer),
+            trials=trials,
+            search=search,
+            candidates=_present(validation, candidates),
         )
         return self._take_sample(planned)
 
     def _plan_validation(
-        self, context: DataContext, model: PluginSpec, base: ModelPlan, n: int
+        self, model: PluginSpec, base: ModelPlan, n: int, keys: Keys
     ) -> Stage | None:
         """Return the stage that asks for the candidates of users with validation rows."""
         if model.tune is None:
             return None
-        keys = replace(context.training_keys, model=model.label)
-        asked, (seed, fold) = base.model, _get_training_fold(keys)
-        ask = AnswerValidationQueries(
-            *(asked.plugin, asked.name, n, seed, fold, model.tune.metric, keys.dataset)
+        context, asked, (seed, fold) = base.data_context, base.model, _get_training_fold(keys)
+        ask = AnswerQueries(
+            *(asked.plugin, asked.name, n, seed, fold, keys.dataset),
+            split_part="validation",
+            outputs=frozenset({"lists"}),
         )
+        work = AnswerValidationQueries(_tune(ask, asked), model.tune.metric)
         title = f"recommend {asked.label}, {n} candidates of the validation users"
-        work, identity = _tune(ask, asked), {"k": n, "seed": seed, "fold": fold}
-        read = [base.search, context.dataset, context.split, base.fit]
-        return self.place("answer", title, work, read, keys, asked, identity=identity, at=asked)
+        read = _present(base.search, context.dataset, context.split, base.fit)
+        stage = Stage("answer", title, work, read, keys)
+        return self.place(stage, asked, at=asked, k=n, seed=seed, fold=fold)
 
     def _plan_search(
         self,
@@ -497,8 +601,8 @@ class StagePlanner:
         k = tune.metric.cutoff or self.experiment.k
         limit = find_perplexity_limit(tune, model.plugin)
         identity = {
-            "model": self._identify(model),
-            "metric": self._identify(tune.metric) | tune.metric.split_settings,
+            "model": self._know(model).identity,
+            "metric": self._know(tune.metric).identity | tune.metric.split_settings,
             "space": tune.written["space"],
             "objective": tune.objective,
             "limit": limit,
@@ -513,8 +617,8 @@ class StagePlanner:
         run_trial = RunRerankTrial if candidates else RunTrial
         work = run_trial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
         baseline = () if limit is None else (self._plan_baseline(context, model, keys, work),)
-        read = [context.dataset, context.split, candidates, *labels, *baseline]
-        first = self.draft("trial", "", work, read, keys, model, tune.metric, at=model)
+        read = _present(context.dataset, context.split, candidates, *labels, *baseline)
+        first = self._fill(Stage("trial", "", work, read, keys), model, tune.metric, at=model)
         trials = plan_trials(first, work, identity)
         return (*baseline, *trials), plan_search(trials, work)
 
@@ -523,15 +627,14 @@ class StagePlanner:
     ) -> Stage:
         """Return the stage that scores the validation sentences before any training."""
         answer = work.answer_baseline(model.plugin)
-        pretrained, score = (
-            replace(model, plugin=answer.model),
-            ScoreBaseline(answer, work.tune.metric),
+        pretrained = replace(model, plugin=answer.model)
+        score, read = (
+            AnswerValidationQueries(answer, work.tune.metric),
+            (context.dataset, context.split),
         )
-        title, read = f"score {model.label} without training", [context.dataset, context.split]
+        stage = Stage("baseline", f"score {model.label} without training", score, read, keys)
         identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
-        return self.place(
-            "baseline", title, score, read, keys, pretrained, identity=identity, at=model
-        )
+        return self.place(stage, pretrained, at=model, **identity)
 
     # ---- of a metric ----
 
@@ -543,8 +646,8 @@ class StagePlanner:
         if metric.grouping is not None:
             ungrouped = self.plan_metric(context, answer, metric.ungrouped, keys)
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
-            grouped, split = [context.queries, ungrouped], {"split": metric.split_settings}
-            return self.place("measure", title, group, grouped, keys, identity=split, at=metric)
+            stage = Stage("measure", title, group, (context.queries, ungrouped), keys)
+            return self.place(stage, at=metric, split=metric.split_settings)
         choice = self._plan_choice(context, metric)
         source = getattr(context.dataset.work, "source", None)
         compute = ComputeMetric(
@@ -552,23 +655,22 @@ class StagePlanner:
             source if metric.needs & {"odds", "log"} else None,
         )
         labels = context.labels if "items" in metric.needs else ()
-        read = [context.dataset, context.split, context.queries, answer, choice, *labels]
-        identity = {"seed": keys.seed or 0, "fold": keys.fold or 0}
-        return self.place(
-            "measure", title, compute, read, keys, metric, identity=identity, at=metric
+        read = _present(
+            *(context.dataset, context.split, context.queries, answer, choice), *labels
         )
+        stage = Stage("measure", title, compute, read, keys)
+        return self.place(stage, metric, at=metric, seed=keys.seed or 0, fold=keys.fold or 0)
 
     def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
         """Return the answer of the model in which a metric chooses members, if it names one."""
-        label = self._recall("chooser", metric, make=lambda: find_chooser(metric))
+        label, k = find_chooser(metric), self.experiment.k
         models = [model for model in self.experiment.models if model.label == label]
-        k = self.experiment.k
         return self.plan_outputs(context, models[0], k).answer if models else None
 
 
-def measures_models(metric: PluginSpec) -> bool:
-    """Return whether a metric measures the output of models, and not a dataset alone."""
-    return bool(metric.needs & OUTPUTS)
+def _present(*stages: Stage | None) -> tuple[Stage, ...]:
+    """Return those of the stages that there are."""
+    return tuple(filter(None, stages))
 
 
 def _get_training_fold(keys: Keys) -> tuple[int, int]:

@@ -1,10 +1,9 @@
-"""What the nodes of a Ray cluster have: this recbias, the results, GPUs and memory for tasks.
+"""Models and trials as Ray tasks, on this machine or on the cluster that ``RAY_ADDRESS`` names.
 
-Models and trials as Ray tasks, on this machine or on the cluster that ``RAY_ADDRESS`` names.
-
-Every machine of the cluster must see the data under the same paths, and the results folder too
-unless the store is also at a URL: a task reads its inputs from the store, writes its results
-there, and returns its records only. What a node did not finish when it died, another does.
+Every machine of the cluster must have this recbias and see the data under the same paths, and the
+results folder too unless the store is also at a URL: a task reads its inputs from the store,
+writes its results there, and returns its records only. What a node did not finish when it died,
+another does.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -31,106 +30,6 @@ from recbias.runner.plan import Plan
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
 
-_CHECK_SECONDS = 60.0
-"""How long a node may take to answer."""
-
-
-def _read_version() -> str:
-    """Return the version of the recbias that runs."""
-    version: str = sys.modules["recbias"].__version__
-    return version
-
-
-def _check_nodes(ray: Any, store: Store) -> None:
-    """Refuse a cluster with a node that has another recbias, or that lacks the results folder."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    with nullcontext() if isinstance(store, RemoteStore) else store.temporary() as marker:
-        folder = None if marker is None else str(marker.absolute())
-        describe = ray.remote(num_cpus=0)(_make_probe(folder))
-        answers = {}
-        for node in ray.nodes():
-            if node["Alive"]:
-                placed = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-                answers[describe.options(scheduling_strategy=placed).remote()] = node
-        ready, late = ray.wait([*answers], num_returns=len(answers), timeout=_CHECK_SECONDS)
-        for answer in late:
-            message = f"node {_name_node(answers[answer])} does not answer"
-            raise Contradiction(message, remedy="remove it from the cluster, or start it again")
-        for answer in ready:
-            version, source, sees_folder = ray.get(answer)
-            name = _name_node(answers[answer])
-            _require_same_recbias(version, source, name)
-            if not sees_folder:
-                message = f"node {name} does not see {store.folder.absolute()}"
-                remedy = "mount the results folder there under the same path, or give --store URL"
-                raise Contradiction(message, remedy=remedy)
-
-
-def _make_probe(marker: str | None) -> Any:
-    """Return a function that Ray sends to a node whole, which may lack recbias."""
-
-    def describe_node() -> tuple[str, str, bool]:
-        import os
-        from importlib import import_module
-
-        version, source = "", ""
-        try:
-            version = import_module("recbias").__version__
-            source = import_module("recbias.runner.address").digest_package()
-        except (ImportError, AttributeError):
-            pass
-        return version, source, marker is None or os.path.isdir(marker)  # noqa: PTH112
-
-    return describe_node
-
-
-def _require_same_recbias(version: str, source: str, node: str) -> None:
-    """Refuse a node whose recbias would compute other results, or that has none."""
-    here = _read_version()
-    if not version:
-        message, remedy = f"node {node} has no recbias", f"pip install recbias=={here} there"
-    elif version != here:
-        message = f"node {node} has recbias {version}, this machine has {here}"
-        remedy = f"pip install recbias=={here} there, or {version} here"
-    elif source != digest_package():
-        message = f"node {node} has other source code of recbias {here} than this machine"
-        remedy = "install the same commit on both"
-    else:
-        return
-    raise Contradiction(message, remedy=remedy)
-
-
-def _name_node(node: Any) -> str:
-    return str(node.get("NodeName") or node.get("NodeManagerAddress") or node["NodeID"])
-
-
-def take_store(store: Store, *, node: str, origin: str) -> Store:
-    """Return the store of a task: on another node than the origin, in a folder of that node.
-
-    Args:
-        store: The store of the run.
-        node: The identifier of the node of the task.
-        origin: The identifier of the node on which the run was started.
-    """
-    if node == origin or not isinstance(store, RemoteStore):
-        return store
-    folder = Path(tempfile.gettempdir()) / f"recbias-{node}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return replace(store, folder=folder / "store")
-
-
-def _check_gpus(plan: Plan, ray: Any) -> None:
-    """Refuse a plan with models on CUDA without a GPU, or with a selected one."""
-    devices = {device for stage in plan.stages for device in stage.devices if is_cuda(device)}
-    if numbered := sorted(devices - {"cuda"}):
-        message = f"device {numbered[0]}: Ray selects the GPU of each task"
-        raise Contradiction(message, remedy="set device: cuda")
-    if devices and not ray.cluster_resources().get("GPU", 0):
-        message = "device cuda: no node of Ray has a GPU, so its tasks would never start"
-        raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
-
-
 _MAX_NODE_DEATHS = 3
 """The number of nodes that may die under a task before it fails."""
 
@@ -141,9 +40,8 @@ class RayTasks:
 
     A task that computes on CUDA has a GPU, which Ray selects, or several if several train its
     model. A task whose process dies fails its own model only; one whose node dies is started again
-    on another. Models that send requests
-    to a language model stay on the node that started the run if the others do not share its
-    folder, because the replies are stored there.
+    on another. Models that send requests to a language model stay on the node that started the run
+    if the others do not share its folder, because the replies are stored there.
 
     Args:
         workers: The number of cores of a local Ray; a running cluster has its own number.
@@ -158,12 +56,11 @@ class RayTasks:
         require_packages("--executor ray", "ray")
 
     @contextmanager
-    def prepare(self, plan: Plan, store: Store) -> Iterator[None]:
-        """Connect to Ray and check its nodes, before the data are read.
+    def prepare(self, plan: Plan) -> Iterator[None]:
+        """Connect to Ray, before the data are read.
 
         Raises:
-            Contradiction: A node has another recbias or lacks the results folder, or a model needs
-                a GPU that none has.
+            Contradiction: A model needs a GPU that no node has.
         """
         import ray
 
@@ -174,14 +71,17 @@ class RayTasks:
             ray.init(**options, include_dashboard=False, log_to_driver=False)
         try:
             _check_gpus(plan, ray)
-            _check_nodes(ray, store)
             yield
         finally:
             if starts_ray:
                 ray.shutdown()
 
     def __call__(self, plan: Plan, executor: Executor) -> Iterator[list[StageRecord]]:
-        """Yield the records of each job as it finishes; Ray is connected."""
+        """Yield the records of each job as it finishes; Ray is connected.
+
+        Raises:
+            Contradiction: A node has another recbias, or lacks the results folder.
+        """
         import ray
 
         tasks = _RunningTasks(ray, executor, Jobs.from_plan(plan, executor))
@@ -193,6 +93,18 @@ class RayTasks:
             records = tasks.receive()
             if records is not None:
                 yield records
+
+
+def _check_gpus(plan: Plan, ray: Any) -> None:
+    """Refuse a plan with models on CUDA without a GPU, or with a selected one."""
+    stages = [stage for model_plan in plan.model_plans for stage in model_plan.stages]
+    devices = {device for stage in stages for device in stage.devices if is_cuda(device)}
+    if numbered := sorted(devices - {"cuda"}):
+        message = f"device {numbered[0]}: Ray selects the GPU of each task"
+        raise Contradiction(message, remedy="set device: cuda")
+    if devices and not ray.cluster_resources().get("GPU", 0):
+        message = "device cuda: no node of Ray has a GPU, so its tasks would never start"
+        raise Contradiction(message, remedy="set device: cpu, or add a node with a GPU")
 
 
 @dataclass(eq=False)
@@ -210,8 +122,8 @@ class _RunningTasks:
         self.store = replace(store, folder=store.folder.absolute())
         self.origin = self.ray.get_runtime_context().get_node_id()
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_run_task)
-        files = list_imported_files()
-        code = files, [str(Path(folder).absolute()) for folder in sys.path]
+        search_path = [str(Path(folder).absolute()) for folder in sys.path]
+        code = list_imported_files(), search_path, digest_package()
         self.facts = self.origin, self.ray.put(code)
 
     def start(self, job: Job) -> None:
@@ -258,15 +170,38 @@ def _stay_on(node: str, ray: Any) -> dict[str, Any]:
 
 def _run_task(
     origin: str,
-    imported: tuple[Sequence[tuple[Path, bytes]], Sequence[str]],
+    code: tuple[Sequence[tuple[Path, bytes]], Sequence[str], str],
     pickled: bytes,
 ) -> list[StageRecord]:
+    """Run a job on a node, which must compute what the node that started the run would."""
     import ray
 
     node = ray.get_runtime_context().get_node_id()
-    files, search_path = imported
+    files, search_path, package = code
+    if digest_package() != package:
+        message = f"the node {node} of Ray has another recbias than the one that runs"
+        raise Contradiction(message, remedy="install the same commit on both")
     sys.path += [folder for folder in search_path if folder not in sys.path]
     import_files(files)
-    store, job, records, fresh, run_id, code = ForkingPickler.loads(pickled)
+    store, job, records, fresh, run_id, digest = ForkingPickler.loads(pickled)
+    if not (isinstance(store, RemoteStore) or store.folder.is_dir()):
+        message = f"the node {node} of Ray does not see {store.folder}"
+        remedy = "mount the results folder there under the same path, or give --store URL"
+        raise Contradiction(message, remedy=remedy)
     store = take_store(store, node=node, origin=origin)
-    return run_job(store, job, records, fresh=fresh, run_id=run_id, code=code)
+    return run_job(store, job, records, fresh=fresh, run_id=run_id, code=digest)
+
+
+def take_store(store: Store, *, node: str, origin: str) -> Store:
+    """Return the store of a task: on another node than the origin, in a folder of that node.
+
+    Args:
+        store: The store of the run.
+        node: The identifier of the node of the task.
+        origin: The identifier of the node on which the run was started.
+    """
+    if node == origin or not isinstance(store, RemoteStore):
+        return store
+    folder = Path(tempfile.gettempdir()) / f"recbias-{node}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return replace(store, folder=folder / "store")

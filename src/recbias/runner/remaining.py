@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from statistics import fmean
 
 from recbias.core.context import StageRecord
-from recbias.runner.stage import Stage
+from recbias.runner.plan import Stage
 
 _LEAST_SHOWN = 10.0
 """The least seconds that are said to be left: the reports, which are no stages, take some."""

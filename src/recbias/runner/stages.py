@@ -1,25 +1,19 @@
-"""What the stages of a run do: load, split, label, fit, recommend, re-rank and measure.
-
-What a plug-in returns is validated, with the name of its method.
-"""
+"""What the stages of a run do: load, split, label, fit, recommend, re-rank and measure."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from recbias.core.context import get_context, stage_context
 from recbias.core.dataset import (
-    AnyArray,
     Attributes,
-    Codes,
     Dataset,
     FloatArray,
     Ids,
@@ -54,166 +48,20 @@ from recbias.core.plugins import (
     Restores,
     SelectedModel,
     State,
-    Storable,
     evaluates_texts,
     label_texts,
 )
 from recbias.core.queries import Queries
-from recbias.core.registry import locate_code
-
-T = TypeVar("T")
-
-_OUTPUT_METHODS: Mapping[str, str] = {
-    "lists": "recommend",
-    "embeddings": "embeddings",
-    "sentence_scores": "sentence_scores",
-    "responses": "responses",
-    "predictions": "named",
-    "policy": "policy",
-    "shown": "policy",
-}
-"""The method of a fitted model that returns each output."""
-
-
-def call_for(returned: type[T], method: Callable[..., Any], *arguments: Any) -> T:
-    """Call a method of a plug-in and return its result.
-
-    Raises:
-        BrokenContract: The result is of another type than ``returned``.
-    """
-    value = method(*arguments)
-    if not isinstance(value, returned):
-        message = f"returns {type(value).__name__}, not {returned.__name__}"
-        raise make_fault(method, message, f"return a {returned.__name__}")
-    return value
-
-
-def _require_dataset(load: Callable[..., Any], *arguments: Any) -> Dataset:
-    """Return the dataset that a source loads."""
-    dataset = call_for(Dataset, load, *arguments)
-    rows = dataset.interactions
-    for kind, ids in (("users", rows.user_ids), ("items", rows.item_ids)):
-        codes, table = getattr(rows, kind), getattr(dataset, kind)
-        if not isinstance(ids, Vocabulary):
-            message = f"returns identifiers of {kind} as {type(ids).__name__}, not Vocabulary"
-            raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
-        if codes.dtype.kind not in "iu" or codes.shape != (len(rows.values),):
-            form = f"{codes.dtype}{[*codes.shape]}"
-            message = f"returns codes of {kind} as {form} for {len(rows.values):,} interactions"
-            raise make_fault(load, message, "return a whole number for each interaction")
-        if table is not None and not isinstance(table, Attributes):
-            message = f"returns {kind} as {type(table).__name__}, not Attributes"
-            raise make_fault(load, message, "return Attributes(vocabulary, frame)")
-        if table is not None and len(table.frame) != len(ids):
-            message = f"returns a table of {len(table.frame):,} rows for {len(ids):,} {kind}"
-            raise make_fault(
-                load, message, "return a row for each, in the order of the vocabulary"
-            )
-        n = len(ids)
-        if codes.size and (codes.min() < 0 or codes.max() >= n):
-            message = f"returns codes of {kind} outside 0 to {n - 1:,}"
-            raise make_fault(load, message, "use Vocabulary.encode(column), which returns both")
-    return dataset
-
-
-def make_fault(method: Callable[..., Any], message: str, remedy: str) -> BrokenContract:
-    """Return the error of a method of a plug-in, with its file and line."""
-    place = f"{place}: " if (place := locate_code(method)) else ""
-    name = getattr(method, "__qualname__", "the method")
-    return BrokenContract(f"{place}{name}() {message}", remedy=remedy)
-
-
-def _require_outputs(fit: Callable[..., Any], fitted: object, outputs: Iterable[str]) -> None:
-    """Check that a fitted model has the method of each output that its model provides."""
-    for output in sorted(outputs):
-        method = _OUTPUT_METHODS[output]
-        if not hasattr(fitted, method):
-            message = f"returns {type(fitted).__name__}, which has no {method}(): {output}"
-            remedy = f"return an object with {method}(), or remove {output} from provides"
-            raise make_fault(fit, message, remedy)
-
-
-def _require_embeddings(fitted: Any, data: TrainingData) -> Embeddings:
-    """Return the embeddings of a fitted model: a row for each user, and for each item."""
-    embeddings = call_for(Embeddings, fitted.embeddings)
-    sizes = {"users": data.train.n_users, "items": data.train.n_items}
-    for kind, n in sizes.items():
-        vectors = getattr(embeddings, kind)
-        if vectors is not None and (np.ndim(vectors) != 2 or len(vectors) != n):
-            message = f"returns {kind} of shape {np.shape(vectors)} for {n:,} {kind}"
-            remedy = f"return a row for each of the {kind} in data.train, NaN without an embedding"
-            raise make_fault(fitted.embeddings, message, remedy)
-    return embeddings
-
-
-def _require_measurements(measure: Callable[..., Any], value: Any) -> tuple[Measurement, ...]:
-    """Return the measurements that a metric returned."""
-    rows = tuple(value) if isinstance(value, Iterable) else (value,)
-    wrong = [row for row in rows if not isinstance(row, Measurement)]
-    if wrong or not isinstance(value, Iterable):
-        message = f"returns {type([*wrong, value][0]).__name__}, not a list of Measurement"
-        remedy = "return [evidence.measure_queries(values)] or [Measurement(...)]"
-        raise make_fault(measure, message, remedy)
-    for message in _find_measurement_faults(rows, is_foreign=bool(locate_code(measure))):
-        remedy = "return one number for each unit, NaN if undefined, once for a group and target"
-        raise make_fault(measure, message, remedy)
-    return rows
-
-
-def _find_measurement_faults(rows: Sequence[Measurement], *, is_foreign: bool) -> Iterator[str]:
-    if not rows and is_foreign:
-        yield "returns an empty list, without a measurement"
-    places = Counter((row.group, row.target) for row in rows)
-    if repeated := [place for place, n in places.items() if n > 1]:
-        place = " and ".join(filter(None, repeated[0])) or "no group or target"
-        yield f"returns {places[repeated[0]]} measurements of {place}"
-    for row in rows:
-        n_units = 0 if row.units is None else len(row.units.ids)
-        values = np.asarray(row.value if row.units is None else row.units.values)
-        if row.units is not None and values.shape != (n_units,):
-            yield f"returns values of shape {values.shape} for {n_units:,} units"
-        elif values.dtype.kind not in ("fiu" if row.units is None else "f"):
-            yield f"returns values of type {values.dtype}, not float64"
-        elif is_foreign and (n := np.count_nonzero(np.isinf(values))):
-            yield f"returns {n:,} infinite values"
-
-
-def _require_labels(
-    label: Callable[..., Any], kinds: Sequence[str], items: Attributes, *arguments: Any
-) -> dict[str, AnyArray]:
-    """Return the columns of a detector: one of numbers for each kind, besides graded ones."""
-    columns = call_for(Mapping, label, items, *arguments)  # type: ignore[type-abstract]
-    allowed = {*kinds, *(f"{kind}_score" for kind in kinds)}
-    remedy = "return a column of 0, 1 or NaN for each of its kinds: " + ", ".join(kinds)
-    for name in [*columns.keys() - allowed, *set(kinds) - columns.keys()]:
-        violation = "of no kind" if name in columns else "missing"
-        raise make_fault(label, f"returns columns with {name!r} {violation}", remedy)
-    arrays = {name: np.asarray(values) for name, values in columns.items()}
-    for name, array in arrays.items():
-        if array.shape != (len(items.ids),) or array.dtype.kind not in "fiub":
-            form = f"{array.dtype}{[*array.shape]}"
-            message = (
-                f"returns {name!r} as {form}, not a number for each of {len(items.ids):,} items"
-            )
-            raise make_fault(label, message, remedy)
-    return arrays
-
-
-def _require_state(fitted: Any, model: str) -> State:
-    """Return the state of a fitted model, if it maps names to arrays of numbers or text."""
-    remedy = "give the fitted model a state() that returns arrays"
-    if not isinstance(fitted, Storable):
-        message = f"{model} has restore() but its fitted model no state()"
-        raise BrokenContract(message, remedy=remedy)
-    state = fitted.state()
-    if not isinstance(state, Mapping):
-        message = f"state() of {model} returns {type(state).__name__}, not a dict of arrays"
-        raise BrokenContract(message, remedy=remedy)
-    for name, array in state.items():
-        if not isinstance(name, str) or np.asarray(array).dtype.hasobject:
-            message = f"state() of {model} has {name!r}, which is no name of an array of numbers"
-            raise BrokenContract(message, remedy=remedy)
-    return {name: np.asarray(array) for name, array in state.items()}
+from recbias.runner.boundary import (
+    call_embeddings,
+    call_for,
+    call_label,
+    call_load,
+    call_measure,
+    call_rerank,
+    call_state,
+    require_outputs,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,33 +87,27 @@ class LabelItems:
     values_digest: str = ""  # of what could change the values of a text, besides the text
 
     def __call__(self, dataset: Dataset) -> ItemLabels:
-        """Return the labels of every item."""
-        if not isinstance(self.detector, AsksAboutItems):
-            return ItemLabels(self._name_columns(dataset, self._choose_method()))
-        reply_tables: list[pd.DataFrame] = []
+        """Return the labels of every item, by the stored values of their texts if it can."""
+        detector, open_values = self.detector, get_context().open_values
+        if isinstance(detector, AsksAboutItems):
+            tables: list[pd.DataFrame] = []
 
-        @wraps(self.detector.label_with_replies)
-        def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
-            columns: Mapping[str, FloatArray]
-            columns, replies = self.detector.label_with_replies(items)
-            reply_tables.append(replies)
-            return columns
+            @wraps(detector.label_with_replies)
+            def ask(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
+                columns, replies = detector.label_with_replies(items)
+                tables.append(replies)
+                return columns
 
-        return ItemLabels(self._name_columns(dataset, label), *reply_tables)
-
-    def _choose_method(self) -> Callable[..., Any]:
-        """Return the method that labels items, by the stored values of their texts if it can."""
-        open_values = get_context().open_values
-        detector, method = self.detector, self.detector.label
+            return ItemLabels(self._name_columns(dataset, ask), *tables)
         if not evaluates_texts(detector) or open_values is None:
-            return cast("Callable[..., Any]", method)
+            return ItemLabels(self._name_columns(dataset, self.detector.label))
         stored = open_values(self.values_digest)
 
-        @wraps(method)
+        @wraps(self.detector.label)
         def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
             return label_texts(detector, stored, items)
 
-        return label
+        return ItemLabels(self._name_columns(dataset, label))
 
     def rehearse(self, dataset: Dataset) -> ItemLabels:
         """Return label 0 for every item in place of those that a language model would give.
@@ -276,11 +118,9 @@ class LabelItems:
 
         def label(items: Attributes, _: np.random.Generator) -> Mapping[str, FloatArray]:
             self.detector.plan_label_requests(items)
-            return {
-                column: np.zeros(len(items.ids))
-                for kind in self.detector.kinds
-                for column in (kind, f"{kind}_score")
-            }
+            kinds = self.detector.kinds
+            columns = [column for kind in kinds for column in (kind, f"{kind}_score")]
+            return {column: np.zeros(len(items.ids)) for column in columns}
 
         return ItemLabels(self._name_columns(dataset, label))
 
@@ -289,12 +129,11 @@ class LabelItems:
         if dataset.items is None:
             raise MissingEvidence("there is no items table to label", remedy=REMEDIES["items"])
         rng = make_generator(self.seed, "label", self.label)
-        labels = _require_labels(label, self.detector.kinds, dataset.items, rng)
+        labels = call_label(label, self.detector.kinds, dataset.items, rng)
         columns = {f"{self.label}.{kind}": values for kind, values in labels.items()}
-        for name in columns:
-            if name in dataset.items.names:
-                message = f"the items table already has a column {name!r}"
-                raise BrokenContract(message, remedy="give the labels another name")
+        if taken := [name for name in columns if name in dataset.items.names]:
+            message = f"the items table already has a column {taken[0]!r}"
+            raise BrokenContract(message, remedy="give the labels another name")
         return pd.DataFrame(columns)
 
 
@@ -340,10 +179,6 @@ def _make_review_ids(reviews: Reviews, rows: Interactions) -> Ids:
     return np.array([f"{user}:{item}:{number}" for user, item, number in triples], dtype=object)
 
 
-_DEFAULT_SOURCE = "users"
-"""The source of the queries of a spec without ``queries``."""
-
-
 @dataclass(frozen=True)
 class LoadDataset:
     """Load a dataset and apply its filters in order."""
@@ -356,7 +191,7 @@ class LoadDataset:
     def __call__(self) -> Dataset:
         """Return the filtered dataset."""
         rng = make_generator(self.seed, "dataset")
-        dataset = _require_dataset(self.source.load, self.data, rng)
+        dataset = call_load(self.source.load, self.data, rng)
         return _apply_filters(dataset, self.filters, "all", self.seed)
 
 
@@ -399,22 +234,20 @@ class SelectQueries:
     """Select the queries, the first ``limit`` of each fold.
 
     Args:
-        lists_needed: Whether a model recommends lists: given embeddings and scores need no query.
+        needed: Whether there must be one: given embeddings and scores need no query.
         folds: The number of samples that the source returns one after another.
-        name: The name of the source.
     """
 
     source: Any
     seed: int
     limit: int | None
-    lists_needed: bool = True
+    needed: bool = True
     folds: int = 1
-    name: str = _DEFAULT_SOURCE
 
     def __call__(self, dataset: Dataset, split: Split) -> Queries:
         """Return the queries."""
         aligned = align_dataset(dataset, split)
-        if not self.lists_needed and not len(aligned.user_ids) and self._has_default_source:
+        if not self.needed and not len(aligned.user_ids):
             ids = Vocabulary.of([])
             labels = Attributes(ids, pd.DataFrame(), "query")
             return Queries(ids, labels, np.empty(0, dtype=np.int32))
@@ -423,14 +256,6 @@ class SelectQueries:
             return queries
         parts = np.array_split(np.arange(len(queries)), self.folds)
         return queries.take(np.concatenate([part[: self.limit] for part in parts]))
-
-    @property
-    def _has_default_source(self) -> bool:
-        """Whether the source is every user, the default of a spec without ``queries``."""
-        if not is_dataclass(self.source) or self.name != _DEFAULT_SOURCE:
-            return False
-        settings = vars(self.source)
-        return all(settings[field.name] == field.default for field in fields(self.source))
 
 
 @dataclass(frozen=True)
@@ -499,7 +324,7 @@ class FitModel:
         """Return the learned state."""
         rng = make_generator(self.seed, "fit", self.name, self.fold)
         fitted = self.model.fit(make_training_data(dataset, split, self.dataset), rng)
-        return _require_state(fitted, self.name)
+        return call_state(fitted, self.name)
 
 
 @dataclass(frozen=True)
@@ -528,23 +353,21 @@ class AnswerQueries:
         data = make_training_data(dataset, split, self.dataset)
         fitted: Any = self.fit(data, state)
         needed = self.outputs & self.model.provides
-        _require_outputs(self.model.fit, fitted, needed)
+        require_outputs(self.model.fit, fitted, needed)
         lists = self._recommend(fitted, queries, data) if "lists" in needed else None
         texts = {  # after the lists, since a chat model keeps the replies that they are read from
             name: call_for(kind, getattr(fitted, name), queries)
             for name, kind in TEXT_OUTPUTS.items()
             if name in needed
         }
+        embeddings = predictions = None
+        if "embeddings" in needed:
+            embeddings = call_embeddings(fitted, data.train.n_users, data.train.n_items)
+        if "predictions" in needed:
+            predictions = self._predict(fitted, dataset, split, data)
+        curve = fitted.learning_curve() if hasattr(fitted, "learning_curve") else None
         return ModelOutputs(
-            learning_curve=(
-                fitted.learning_curve() if hasattr(fitted, "learning_curve") else None
-            ),
-            lists=lists,
-            embeddings=_require_embeddings(fitted, data) if "embeddings" in needed else None,
-            predictions=(
-                self._predict(fitted, dataset, split, data) if "predictions" in needed else None
-            ),
-            **texts,
+            lists, embeddings, predictions=predictions, learning_curve=curve, **texts
         )
 
     def fit(self, data: TrainingData, state: State | None) -> FittedRecommender:
@@ -646,7 +469,7 @@ class ComputeMetric:
             odds = call_for(Odds, self.world.compute_odds, evidence.users, evidence.items)
             evidence = replace(evidence, odds=odds)
         evidence = replace(evidence, **outputs.evidence, metric=self.name)
-        return _require_measurements(self.metric.measure, self.metric.measure(evidence))
+        return call_measure(self.metric.measure, evidence)
 
 
 def build_evidence(
@@ -654,16 +477,13 @@ def build_evidence(
     split: Split,
     queries: Queries,
     labels: Sequence[ItemLabels],
-    *,
-    is_judged: bool = True,
 ) -> Evidence:
-    """Return the evidence of a metric without the outputs of a model, or test items either."""
+    """Return the evidence of a metric without the outputs of a model."""
     labelled = align_dataset(add_labels(dataset, labels), split)
-    test = split.test if is_judged else None
     return Evidence(
         queries=queries,
         item_ids=split.train.item_ids,
-        relevant=None if test is None else select_rows(test.binary, queries),
+        relevant=None if split.test is None else select_rows(split.test.binary, queries),
         train=split.train,
         item_counts=split.item_counts().astype(np.float64),
         items=labelled.items,
@@ -727,8 +547,7 @@ class RerankLists:
             BrokenContract: The positions that it returns are not those of candidates.
         """
         candidates = Candidates(lists, select_histories(queries, data), data)
-        positions = call_for(np.ndarray, self.model.rerank, candidates, self.k)
-        _check_positions(positions, candidates, self.k, self.model)
+        positions = call_rerank(self.model.rerank, candidates, self.k)
         filled = positions >= 0
         items = np.take_along_axis(lists.items, np.maximum(positions, 0), axis=1)
         reciprocal_ranks = 1 / np.arange(1, self.k + 1, dtype=np.float32)
@@ -737,25 +556,3 @@ class RerankLists:
             np.where(filled, reciprocal_ranks, np.float32(np.nan)),
             lists.outside,
         )
-
-
-def _check_positions(positions: Codes, candidates: Candidates, k: int, reranker: Any) -> None:
-    """Check that each row holds different positions of candidates, and -1 at its end."""
-    shape = (len(candidates.lists), k)
-    problem = ""
-    if positions.shape != shape or positions.dtype.kind != "i":
-        problem = f"returns positions {positions.dtype}{[*positions.shape]}, not int32{[*shape]}"
-    elif positions.size and (positions.min() < -1 or positions.max() >= candidates.lists.k):
-        problem = f"returns positions outside -1 to {candidates.lists.k - 1}"
-    elif ((positions[:, :-1] < 0) & (positions[:, 1:] >= 0)).any():
-        problem = "returns a position after an empty one"
-    else:
-        ordered = np.sort(positions, axis=1)
-        filled = np.take_along_axis(candidates.filled, np.maximum(positions, 0), axis=1)
-        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-            problem = "returns a position twice in a row"
-        elif (~filled & (positions >= 0)).any():
-            problem = "returns an empty position of the candidates"
-    if problem:
-        remedy = "return the positions of the selected candidates, best first, and -1 at the end"
-        raise make_fault(reranker.rerank, problem, remedy)

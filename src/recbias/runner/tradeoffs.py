@@ -94,7 +94,7 @@ def measure_price(
         lost: The difference in accuracy, by unit.
         removed: The difference in bias.
         shares_samples: Whether the bootstrap samples of the bias are of all queries
-            (``estimate_from_totals``), so that the accuracy can be resampled with them.
+            (``WholeSet``), so that the accuracy can be resampled with them.
     """
     lost_values, removed_values = lost.values, removed.values
     if lost_values is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.dataset import AnyArray, FloatArray, Matrix, divide
-from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
 from recbias.statistics.intervals import (
     bootstrap_standard_error,
@@ -25,7 +23,7 @@ from recbias.statistics.intervals import (
     t_interval,
 )
 from recbias.statistics.paired import list_pairs
-from recbias.statistics.permutation import SlotExchange
+from recbias.statistics.permutation import Exchange
 
 LARGE = 20_000
 """The largest number of rows that are sampled one by one."""
@@ -134,7 +132,7 @@ def resample_linear_part(
         estimate: From sums ``(..., m)`` to estimates ``float64[...]``.
         n_samples: The number of samples.
         seed: Determines the samples, with q; or a generator.
-        leave_out: Computes θ_(j) of all rows of a matrix of 0 and 1 faster, ``float64[q]``.
+        leave_out: Computes θ_(j) of all rows of the matrix faster, ``float64[q]``.
 
     Returns:
         The samples, ``float64[b]``, NaN for a single row or if an estimate without a row is
@@ -150,18 +148,14 @@ def resample_linear_part(
         Efron and Stein, "The jackknife estimate of variance", Annals of Statistics 1981; sets of
         rows: Wolter, "Introduction to variance estimation", 2007, chapter 4.
     """
-    from scipy.sparse import csr_array
-
     rng = np.random.default_rng(seed)
     rows = join_rows(matrix, rng)
     q = rows.shape[0]
     value = float(estimate(_sum_rows(rows)))
     if q < 2:
         return np.full(n_samples, np.nan), math.nan
-    if leave_out is not None and _is_binary(rows):
-        left = leave_out(csr_array(rows))
-    else:
-        left = _leave_out_rows(rows, estimate)
+    is_fast = leave_out is not None and rows is matrix
+    left = leave_out(rows) if is_fast else _leave_out_rows(rows, estimate)  # type: ignore[misc]
     parts = math.sqrt((q - 1) / q) * (left.mean() - left)
     samples = np.empty(n_samples)
     for sample in range(n_samples):
@@ -205,19 +199,6 @@ def _to_array(rows: Any) -> AnyArray:
     return rows if isinstance(rows, np.ndarray) else rows.toarray()
 
 
-def _is_binary(rows: Any) -> bool:
-    """Return whether all entries are 1, and no column is in a row twice."""
-    if isinstance(rows, np.ndarray):
-        return bool(((rows == 0) | (rows == 1)).all())
-    return bool((rows.data == 1).all()) and not _has_duplicates(rows)
-
-
-def _has_duplicates(rows: Matrix) -> bool:
-    merged = rows.copy()
-    merged.sum_duplicates()
-    return bool(merged.nnz < rows.nnz)
-
-
 NAME = "paired_bootstrap"
 """The name of the test in ``significance.csv``."""
 
@@ -253,33 +234,6 @@ def resample_sums(
     add_weighted = prepare_sums(rows)
     for weights in _draw_weights(rng, n_rows, n_samples, size):
         yield add_weighted(weights).astype(dtype, copy=False)
-
-
-def resample_squares(matrix: Matrix, n_samples: int, seed: int) -> FloatArray:
-    """Return the sum of the squared column sums of bootstrap samples, ``float64[n_samples]``.
-
-        Σ_i ( Σ_j w_j x_ji )² = w' (X X') w
-
-    The samples w are those of ``resample_sums``. The products of joined rows, of which there are
-    fewer than columns, are computed once.
-
-    >>> from scipy.sparse import csr_array
-    >>> resample_squares(csr_array([[1.0, 0.0], [1.0, 0.0]]), 2, 0).tolist()
-    [4.0, 4.0]
-    """
-    rng = np.random.default_rng(seed)
-    rows = join_rows(matrix, rng)
-    if not isinstance(rows, np.ndarray) or rows.shape[0] > rows.shape[1]:
-        sums = resample_sums(matrix, n_samples, seed)
-        squares = [np.square(block, dtype=np.float64).sum(axis=-1) for block in sums]
-        return np.concatenate([np.empty(0), *squares])
-    rows = rows.astype(np.float64, copy=False)
-    products = rows @ rows.T
-    squares = [
-        ((weights.astype(np.float64) @ products) * weights).sum(axis=1)
-        for weights in _draw_weights(rng, rows.shape[0], n_samples, _DENSE_BLOCK)
-    ]
-    return np.concatenate([np.empty(0), *squares])
 
 
 def _draw_weights(
@@ -428,33 +382,6 @@ def _sample_counts(
         cells = rng.integers(n, size=(rows, n - 1)) + n * np.arange(rows)[:, None]
         counts = np.bincount(cells.ravel(), minlength=n * rows).reshape(rows, n)
         yield slice(start, start + rows), counts
-
-
-def sample_jackknife(
-    point: float, without: FloatArray, n_samples: int, rng: np.random.Generator
-) -> FloatArray:
-    """Return samples of an estimate whose variance is the jackknife's, ``float64[b]``.
-
-        sample = point + (1/n) Σ_i c_i u_i,    u_i = (n - 1) (mean of t - t_i)
-
-    t_i is the estimate without unit i (``without``), and c_i the count of unit i among n units
-    sampled with replacement. This is the bootstrap of the estimate linearised in its units. It is
-    used for estimates such as the number of distinct items, which a bootstrap sample with repeated
-    units would bias. All NaN if a t_i is undefined, or if there is one unit.
-
-    >>> values = np.array([1.0, 2.0, 6.0])  # for a mean, equal to the bootstrap
-    >>> without = np.array([4.0, 3.5, 1.5])
-    >>> samples = sample_jackknife(3.0, without, 4, np.random.default_rng(0))
-    >>> bool(np.allclose(samples, resample_means(values, 4, np.random.default_rng(0))))
-    True
-
-    Source:
-        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 11 and 20.
-    """
-    if without.size < 2:
-        return np.full(n_samples, np.nan)
-    influence = (without.size - 1) * (without.mean() - without)
-    return point + resample_means(influence, n_samples, rng)
 
 
 def sample_cluster_weights(
@@ -614,86 +541,6 @@ def compute_sample_interval(
     return float(low), float(high)
 
 
-def estimate_from_totals(
-    evidence: Evidence,
-    counts: Matrix,
-    estimate: Callable[[AnyArray], FloatArray],
-    *,
-    n_excluded: int = 0,
-    df: float = math.nan,
-) -> list[Measurement]:
-    """Return one estimate from the column sums of the counts, with a bootstrap interval.
-
-    The bootstrap samples of the rows are the same for every model.
-
-    Args:
-        evidence: The number and seed of the bootstrap samples.
-        counts: The counts of each query or review, CSR ``(q, c)``.
-        estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
-        n_excluded: The number of queries or reviews without a row, counted as undefined.
-        df: Degrees of freedom of the standard error; NaN for the normal distribution.
-
-    Returns:
-        One measurement; NaN without a row or a column.
-    """
-    value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
-    if all(counts.shape):
-        value = float(estimate(counts.sum(axis=0)))
-        replicates = _resample(evidence, counts, estimate, evidence.rng())
-    n = counts.shape[0]
-    return [build_estimate(value, replicates, n, n + n_excluded, df=df)]
-
-
-def estimate_by_jackknife(
-    evidence: Evidence,
-    counts: Matrix,
-    estimate: Callable[[AnyArray], FloatArray],
-    leave_out: Callable[[Matrix], FloatArray] | None = None,
-    *,
-    is_step: bool = False,
-) -> list[Measurement]:
-    """Return one estimate from the column sums of the counts, with a jackknife interval.
-
-    Its bootstrap samples have the variance of the jackknife (``resample_linear_part``), and are of
-    the same rows for every model; the interval is Student's.
-
-    Args:
-        evidence: The number and seed of the bootstrap samples.
-        counts: The counts of each query, CSR ``(q, c)``.
-        estimate: From sums ``(..., c)`` to estimates ``float64[...]``.
-        leave_out: The estimate without each row of a matrix of 0 and 1, ``float64[q]``.
-        is_step: Whether the estimate counts what is above 0, which no single row changes if
-            everything is in several rows: the samples are then as wide as resampled estimates.
-
-    Returns:
-        One measurement; NaN without a row or a column, no interval for a single row.
-    """
-    value, df = np.nan, np.nan
-    replicates = np.full(evidence.n_bootstrap, np.nan)
-    if all(counts.shape):
-        value = float(estimate(counts.sum(axis=0)))
-        rng = evidence.rng()
-        joined = join_rows(counts, rng)
-        replicates, df = resample_linear_part(
-            joined, estimate, evidence.n_bootstrap, deepcopy(rng), leave_out=leave_out
-        )
-        if is_step:
-            samples = _resample(evidence, joined, estimate, rng)
-            replicates = widen_samples(value, replicates, samples)
-    n = counts.shape[0]
-    return [build_estimate(value, replicates, n, n, df=df)]
-
-
-def _resample(
-    evidence: Evidence,
-    counts: Matrix,
-    estimate: Callable[[AnyArray], FloatArray],
-    rng: np.random.Generator,
-) -> FloatArray:
-    samples = resample_sums(counts, evidence.n_bootstrap, rng)
-    return np.concatenate([np.empty(0), *(estimate(sums) for sums in samples)])
-
-
 def build_estimate(
     value: float, replicates: FloatArray, n: int, total: int, *, df: float = math.nan
 ) -> Measurement:
@@ -799,7 +646,7 @@ def sample_slot_weights(
     """
     words = np.indices(labels.shape).reshape(labels.ndim, -1)
     deviations = []
-    for strata, word_codes in zip(SlotExchange.from_labels(labels).classes, words, strict=True):
+    for strata, word_codes in zip(Exchange.of_slots(labels).strata, words, strict=True):
         sizes = np.bincount(strata)[strata].astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             weights = sample_cluster_weights(strata, n_samples, rng) * (sizes / (sizes - 1.0))
@@ -816,7 +663,7 @@ def count_slot_dfs(labels: AnyArray) -> tuple[int, ...]:
     >>> count_slot_dfs(np.array([[0, 0, 1], [0, 0, 1]]))  # the third word has its own class
     (1, 1)
     """
-    classes = SlotExchange.from_labels(labels).classes
+    classes = Exchange.of_slots(labels).strata
     return tuple(int(slot_classes.size - slot_classes.max() - 1) for slot_classes in classes)
 
 

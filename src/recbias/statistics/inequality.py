@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.dataset import AnyArray, BoolArray, FloatArray, divide
+from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix, divide
 from recbias.core.grouping import Groups
 from recbias.core.measures import Direction, Measurement
 from recbias.statistics.bootstrap import compute_sample_interval, resample_group_sums
@@ -160,6 +161,85 @@ def make_uneven_counts(lengths: AnyArray, n: int) -> AnyArray:
     """
     columns = lengths[:, :n]
     return np.pad(columns, ((0, 0), (0, n - columns.shape[1])))
+
+
+def cover_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``cover`` of the sums without each row of a CSR matrix ``(q, n)``, ``float64[q]``.
+
+    >>> from scipy.sparse import csr_array
+    >>> cover_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
+    [0.5, 1.0]
+    """
+    counts = _sum_columns(rows)
+    return np.asarray(_sum_without_rows(rows, counts, lambda n: n > 0) / counts.size)
+
+
+def jain_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``jain`` of the sums without each row, ``float64[q]``; NaN if nothing is left.
+
+    >>> from scipy.sparse import csr_array
+    >>> jain_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
+    [0.5, 1.0]
+    """
+    counts = _sum_columns(rows)
+    remaining = counts.sum() - np.diff(rows.indptr)
+    squares = _sum_without_rows(rows, counts, np.square)
+    return divide(remaining.astype(np.float64) ** 2, squares * counts.size)
+
+
+def entropy_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``entropy``, in nats, of the sums without each row, ``float64[q]``.
+
+    NaN if nothing is left.
+
+    >>> from scipy.sparse import csr_array
+    >>> entropy_without_rows(csr_array([[1, 1], [1, 0]])).round(4).tolist()
+    [0.0, 0.6931]
+    """
+    from scipy.special import xlogy
+
+    counts = _sum_columns(rows)
+    remaining = counts.sum() - np.diff(rows.indptr)
+    total = _sum_without_rows(rows, counts, lambda n: xlogy(n, n))
+    logs = np.log(remaining, out=np.full(remaining.shape, np.nan), where=remaining > 0)
+    return np.asarray(np.abs(logs - divide(total, remaining)))
+
+
+def gini_without_rows(rows: Matrix) -> FloatArray:
+    """Return ``gini`` of the sums without each row, ``float64[q]``; NaN if nothing is left.
+
+        G_j = ( D + Σ_{i in j} (n - 2 r_i) - Σ_v t_jv² ) / ( n S_j ),    D = Σ_{i<l} |x_i - x_l|
+
+    r_i is the number of counts below x_i, t_jv the number of items of row j with count v, and S_j
+    the sum of all counts without those of row j.
+
+    >>> from scipy.sparse import csr_array
+    >>> gini_without_rows(csr_array([[1, 1], [1, 0]])).tolist()
+    [0.5, 0.0]
+    """
+    counts = _sum_columns(rows)
+    n, q = counts.size, rows.shape[0]
+    ordered = np.sort(counts)
+    below = np.searchsorted(ordered, counts)
+    differences = (2.0 * np.arange(1, n + 1) - n - 1) @ ordered
+    changes = rows @ (n - 2.0 * below)
+    lists = np.repeat(np.arange(q), np.diff(rows.indptr))
+    ties, sizes = np.unique(lists * (n + 1) + below[rows.indices], return_counts=True)
+    squares = np.bincount(ties // (n + 1), sizes.astype(np.float64) ** 2, minlength=q)
+    remaining = counts.sum() - np.diff(rows.indptr)
+    return divide(differences + changes - squares, remaining * n)
+
+
+def _sum_columns(rows: Matrix) -> AnyArray:
+    return np.asarray(rows.sum(axis=0), dtype=np.int64).ravel()
+
+
+def _sum_without_rows(
+    rows: Matrix, counts: AnyArray, term: Callable[[AnyArray], AnyArray]
+) -> FloatArray:
+    """Return the sum of a term of each count, without each row of 0 and 1, ``float64[q]``."""
+    terms = np.asarray(term(counts), dtype=np.float64)
+    return np.asarray(terms.sum() - rows @ (terms - term(np.maximum(counts - 1, 0))))
 
 
 InequalityKind: TypeAlias = Literal[

@@ -85,79 +85,73 @@ def estimate(contrasts: Contrasts) -> Estimates:
     >>> estimates.value.tolist(), estimates.error.tolist(), estimates.df.tolist()
     ([0.75], [0.25], [3.0])
     """
-    rows = [
-        _estimate_one(contrasts.select(np.array([row]))) for row in range(len(contrasts.first))
-    ]
+    defined = contrasts.defined
+    columns = np.full((6, len(defined)), math.nan)
+    for row, used in enumerate(defined):
+        first = contrasts.first[row, used]
+        second = None if contrasts.second is None else contrasts.second[row, used]
+        in_one = None if contrasts.groups is None else contrasts.groups[row, used] == 1
+        is_absolute = contrasts.absolute and in_one is not None
+        columns[:, row] = _estimate_one(first, second, in_one, absolute=is_absolute)
+        if len(first) > 1 and np.isin(first, (0.0, 1.0)).all() and not is_absolute:
+            columns[3:, row] = _compare_shares(first, second, in_one, columns[3:, row])
+    value, error, df, low, high, p = columns
+    return Estimates(value, error, df, defined.sum(axis=1), (low, high), p)
+
+
+def _estimate_one(
+    first: FloatArray, second: FloatArray | None, in_one: BoolArray | None, *, absolute: bool
+) -> tuple[float, ...]:
+    """Return the estimate of a universe, its error and df, both ends and p."""
     from scipy.special import stdtr, stdtrit
 
-    value, error, df, n = np.array(rows, dtype=np.float64).reshape(-1, 4).T
-    half = stdtrit(df, 0.975) * error
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = 2.0 * stdtr(df, -np.where(error > 0, np.abs(value) / error, np.nan))
-    low, high = value - half, value + half
-    for row in range(len(rows)):
-        if (shares := _compare_shares(contrasts, row)) is not None:
-            low[row], high[row], p[row] = shares
-    return Estimates(value, error, df, n.astype(np.int64), (low, high), p)
+    groups = [np.ones(len(first), dtype=bool)] if in_one is None else [in_one, ~in_one]
+    if not all(rows.any() for rows in groups):
+        return (math.nan,) * 6
+    models = [first, np.zeros_like(first) if second is None else second]
+    if absolute and in_one is not None:
+        models = [
+            values * np.sign(np.subtract(*(values[rows].mean() for rows in groups)))
+            for values in models
+        ]
+    sides = [(models[0] - models[1])[rows] for rows in groups]
+    value, *other = (float(side.mean()) for side in sides)
+    error, *more = (
+        float(side.std(ddof=1)) / math.sqrt(len(side)) if len(side) > 1 else math.nan
+        for side in sides
+    )
+    df = len(first) - 1.0
+    if other:
+        variances = np.array([error**2, more[0] ** 2])
+        total, sizes = float(variances.sum()), np.array([len(side) for side in sides])
+        shares = float((variances**2 / np.maximum(sizes - 1, 1)).sum())
+        value, error = value - other[0], math.sqrt(total)
+        df = total**2 / shares if total else math.nan
+    half = float(stdtrit(df, 0.975)) * error
+    p = 2.0 * float(stdtr(df, -abs(value) / error)) if error > 0 else math.nan
+    return value, error, df, value - half, value + half, p
 
 
-def _compare_shares(contrasts: Contrasts, row: int) -> tuple[float, float, float] | None:
-    """Return the interval and p of values of 0 and 1 of one model; None for others."""
+def _compare_shares(
+    first: FloatArray, second: FloatArray | None, in_one: BoolArray | None, others: FloatArray
+) -> tuple[float, ...]:
+    """Return both ends and p of values of 0 and 1, of one model; those of ``others`` else."""
     from scipy.special import ndtr
 
-    used = contrasts.defined[row]
-    first = contrasts.first[row, used]
-    second = np.zeros(1) if contrasts.second is None else contrasts.second[row, used]
-    n = len(first)
-    if n < 2 or np.ptp(second) or not ((first == 0) | (first == 1)).all():
-        return None
-    if contrasts.groups is None:
-        share, than = float(first.mean()), float(second[0])
+    if in_one is None:
+        than = 0.0 if second is None else float(second[0])
+        if second is not None and np.ptp(second):
+            return (*others,)
+        share, n = float(first.mean()), len(first)
         low, high = compute_wilson_interval(share, n)
         error = math.sqrt(max(than * (1 - than), 0.0) / n)
         p = 2.0 * float(ndtr(-abs(share - than) / error)) if error else math.nan
         return low - than, high - than, p
-    in_one = contrasts.groups[row, used] == 1
     sizes = int(in_one.sum()), int((~in_one).sum())
-    if contrasts.second is not None or contrasts.absolute or min(sizes) < 2:
-        return None
+    if second is not None or min(sizes) < 2:
+        return (*others,)
     found = compare_shares(first[in_one].mean(), sizes[0], first[~in_one].mean(), sizes[1])
-    low, high, p = (float(each) for each in found)
-    return low, high, p
-
-
-def _estimate_one(contrasts: Contrasts) -> tuple[float, float, float, int]:
-    used = contrasts.defined[0]
-    first = contrasts.first[0, used]
-    second = np.zeros_like(first) if contrasts.second is None else contrasts.second[0, used]
-    if contrasts.groups is None:
-        return (*_describe_mean(first - second), len(first))
-    in_one = contrasts.groups[0, used] == 1
-    if not in_one.any() or in_one.all():
-        return math.nan, math.nan, math.nan, len(first)
-    if contrasts.absolute:
-        first, second = (
-            values * np.sign(values[in_one].mean() - values[~in_one].mean())
-            for values in (first, second)
-        )
-    (a, a_error, a_df), (b, b_error, b_df) = (
-        _describe_mean((first - second)[rows]) for rows in (in_one, ~in_one)
-    )
-    variances = np.array([a_error**2, b_error**2])
-    total = float(variances.sum())
-    df = (
-        total**2 / float((variances**2 / np.maximum([a_df, b_df], 1)).sum()) if total else math.nan
-    )
-    return a - b, math.sqrt(total), df, len(first)
-
-
-def _describe_mean(values: FloatArray) -> tuple[float, float, float]:
-    """Return the mean, its standard error and its degrees of freedom."""
-    n = len(values)
-    if not n:
-        return math.nan, math.nan, math.nan
-    error = float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    return float(values.mean()), error, float(n - 1)
+    return (*(float(each) for each in found),)
 
 
 # ---- one test over all universes ----

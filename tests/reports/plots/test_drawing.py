@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recbias.reports import svg
-from recbias.reports import svg as axes_module
 from recbias.reports.svg import (
     COLOURS,
     SHAPES,
+    Scale,
     Spot,
     choose_look,
+    list_spots,
     place_labels,
     read_style_sheet,
 )
@@ -25,7 +26,7 @@ from support.run_folders import HOSTILE
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
 def test_ticks_are_few_and_inside_the_range(low: float, span: float) -> None:
-    ticks = axes_module.choose_ticks(low, low + span)
+    ticks = Scale(low, low + span, 0, 1).choose_ticks()
     assert 1 <= len(ticks) <= 7
     assert all(low - 1e-6 * span <= tick <= low + span * (1 + 1e-6) for tick in ticks)
 
@@ -47,7 +48,7 @@ def count_overlaps(spots: list[Spot | None]) -> int:
 @given(st.lists(st.tuples(st.floats(60, 460), st.floats(40, 580)), max_size=25))
 def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]) -> None:
     labels = ["Coffee & Tea" * (1 + at % 2) for at in range(len(points))]
-    spots = place_labels(points, labels, FRAME)
+    spots = place_labels(points, [*map(list_spots, points, labels)], FRAME)
     assert count_overlaps(spots) == 0
     for spot in spots:
         if spot is not None:
@@ -91,8 +92,8 @@ def test_no_two_series_look_alike() -> None:
 
 def make_plot(label: str = "label") -> svg.Plot:
     body = join(
-        svg.draw_circle((10, 20), 4, "dot c0", f"{label}: 0.5"),
-        svg.draw_rectangle((0, 0), (5, 5), "box", label),
+        svg.draw_marker((10, 20), 0, "dot c0", title=f"{label}: 0.5"),
+        svg.draw("rect", "box", label, x=0, y=0, width=5, height=5),
         svg.draw_text((10, 60), label),
     )
     return svg.Plot("name", f"T {label}", f"C {label}", 100, body)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recbias.reports.first_picture import draw_first_picture
+from recbias.reports.gallery import draw_first_picture
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import Plot
 from reports.plots.svg_reading import (

@@ -6,7 +6,9 @@ import pytest
 
 from recbias.reports import gallery as gallery_module
 from recbias.reports.gallery import Gallery, draw_gallery
+from recbias.reports.plots import draw_scatters
 from recbias.reports.run import read_run
+from reports.plots.svg_reading import read_marks
 from support.plot_rows import (
     EXPOSURE,
     MODELS,
@@ -77,3 +79,10 @@ def test_failing_plot_leaves_the_others(tmp_path: Path, monkeypatch: pytest.Monk
     gallery = draw_gallery(run)
     assert list_names(gallery) == ["accuracy-popularity", "long-tail"]
     assert gallery.failed == ("Scatter: the plot failed (OverflowError: no room).",)
+
+
+def test_better_models_stand_further_right_and_more_popular_ones_higher(tmp_path: Path) -> None:
+    world = RunSpec(models=("Random", "MostPop", "PureSVD"))
+    points = read_marks(next(draw_scatters(read_run(make_run(tmp_path, world)), "ml-1m", str)))
+    assert points == sorted(points, key=lambda point: point[0])  # 0.01, 0.16, 0.31
+    assert points == sorted(points, key=lambda point: -point[1])  # -0.6, -0.3, 0.0

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.reports.charts import Mark, Row, Rows, compute_box, draw_rows
+from recbias.reports.charts import Axis, Interval, Mark, Row, compute_box, draw_rows
 from recbias.reports.plots import draw_group_means
 from recbias.reports.plots_papers import draw_projections, draw_targets
-from recbias.reports.svg import Interval, Plot
+from recbias.reports.svg import Plot
 from reports.plots.svg_reading import find_marks, read_marks, read_texts
 from support.plot_rows import (
     LEVELS,
@@ -29,7 +29,7 @@ def test_larger_values_stand_further_right_and_later_rows_lower() -> None:
         Row(f"row {value}", (Mark(Interval(value, value - 0.1, value + 0.1), 0, f"{value}"),))
         for value in (0.1, 0.5, 0.9)
     ]
-    plot = draw_rows(Rows((Row("all"), *rows), "x"), name="f", title="t", caption="c")
+    plot = draw_rows([Row("all"), *rows], Axis("x"), name="f", title="t", caption="c")
     points = list(find_marks(plot).values())
     assert points == sorted(points)
     assert points == sorted(points, key=lambda point: point[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -10,7 +11,6 @@ import pytest
 import recbias
 from recbias.core.errors import Faults, MissingExtra, OutOfRange
 from recbias.core.packages import CONVERTER, is_installed
-from recbias.reports.gallery import simplify_style
 from recbias.reports.svg import read_style_sheet
 from recbias.reports.write import write_reports
 from support.run_folders import RunSpec, make_run
@@ -33,10 +33,7 @@ def test_the_figures_of_a_run_are_those_of_its_reports(tmp_path: Path) -> None:
 
 
 def test_the_converter_gets_the_selectors_that_it_knows() -> None:
-    style = simplify_style(f"<style>{read_style_sheet()}</style>")
-    assert not [word for word in (":is(", ":not(", "@media") if word in style]
-    assert ".fig .dot.c0, .fig .band.c0" in style
-    assert style.endswith("</style>")
+    assert not re.search(r":(is|not|has)\(", read_style_sheet())
 
 
 @pytest.mark.skipif(not HAS_CONVERTER, reason=f"{CONVERTER} is not installed")

@@ -13,7 +13,7 @@ import pytest
 
 import recbias
 from recbias.core.context import StageRecord
-from recbias.runner.execute import Silent
+from recbias.runner.options import Silent
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 

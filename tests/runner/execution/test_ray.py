@@ -12,7 +12,8 @@ from recbias.core.context import StageRecord
 from recbias.core.errors import Contradiction, MissingExtra
 from recbias.kernels import devices
 from recbias.runner import ray as ray_module
-from recbias.runner.execute import Executor, Silent
+from recbias.runner.execute import Executor
+from recbias.runner.options import Silent
 from recbias.runner.plan import Plan
 from recbias.runner.ray import RayTasks
 from recbias.runner.store import Store
@@ -84,7 +85,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     try:
         executor = Executor(store, Resources())
-        with RayTasks(2).prepare(plan, store):
+        with RayTasks(2).prepare(plan):
             assert len([*RayTasks(2)(plan, executor)]) == 2
     finally:
         ray.shutdown()
@@ -109,7 +110,7 @@ def test_tasks_that_would_never_start_are_refused(
         ):
             plan, store = plan_on_gpus(tmp_path, monkeypatch, device)
             tasks = RayTasks(1)
-            with pytest.raises(Contradiction, match=message), tasks.prepare(plan, store):
+            with pytest.raises(Contradiction, match=message), tasks.prepare(plan):
                 list(tasks(plan, Executor(store, Silent())))
     finally:
         ray.shutdown()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import recbias
-from recbias.runner.execute import Silent
+from recbias.runner.options import Silent
 from recbias.runner.ray import take_store
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore

@@ -17,8 +17,8 @@ from recbias.core.context import StageRecord, collect_warnings
 from recbias.core.dataset import AnyArray
 from recbias.core.files import compute_digest
 from recbias.runner.estimate import preview
-from recbias.runner.execute import Silent
-from recbias.runner.stage import Keys, Stage
+from recbias.runner.options import Silent
+from recbias.runner.plan import Keys, Stage
 from recbias.runner.store import (
     StageCheckpoints,
     Store,
@@ -28,7 +28,7 @@ from recbias.runner.store import (
 )
 from support.specs import make_small_spec
 
-STAGE = Stage("fit", "fit MF", compute_digest("fit MF"), dict, (), Keys("d", 1, 1, "MF"))
+STAGE = Stage("fit", "fit MF", dict, (), Keys("d", 1, 1, "MF"), compute_digest("fit MF"))
 STATE = {"epoch": np.array(12), "rng": np.array('{"state": "é"}'), "p.0": np.ones((3, 2), "f4")}
 
 
@@ -147,7 +147,7 @@ import os, sys
 from pathlib import Path
 import recbias
 from recbias.core import context as context_module
-from recbias.runner.stage import Silent
+from recbias.runner.options import Silent
 
 context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 
