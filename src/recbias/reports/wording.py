@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -476,11 +476,6 @@ class Column:
         """The name of the metric in a spec, blank if the title has it."""
         name = re.split(r"[(@]", self.key)[0]
         return name if name_metric(name) != name else ""
-
-
-def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
-    """Return columns, of which some hold numbers."""
-    return tuple(Column(title, numeric=title in numeric) for title in titles)
 
 
 def number_cell(value: float, places: int) -> Cell:
