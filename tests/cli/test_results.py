@@ -113,21 +113,21 @@ def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> No
     title, head, _, *lines = result.out.splitlines()
     # ItemKNN has nDCG and HR in both; the other models did not change
     assert title == "one, two: 2 values (dataset demo, seed 42, fold 1)"
-    columns = ["model", "metric", "one", "two", "difference", "95%", "interval", "p", "p"]
-    assert head.split() == [*columns, "adjusted"]
+    columns = ["model", "metric", "one", "two", "difference", "95%", "interval", "n", "p", "p"]
+    assert head.split() == [*columns, "adjusted", "test"]
     rows = {tuple(line.split()[:2]): line.split()[2:] for line in lines[:2]}
     a, b = (
         read_value(finished_runs / "results", run, model="ItemKNN", metric="nDCG")
         for run in ("one", "two")
     )
     assert rows["ItemKNN", "nDCG@10"][:3] == [f"{a:.4f}", f"{b:.4f}", f"{b - a:.4f}"]
-    low, _, high, p, adjusted = rows["ItemKNN", "HR@10"][3:]
+    low, _, high, n, p, adjusted, test = rows["ItemKNN", "HR@10"][3:]
+    assert (n, test) == ("60", "paired_t")
     assert float(low) < float(rows["ItemKNN", "HR@10"][2]) < float(high)
     assert 0 < float(p) < float(adjusted) <= 1
     assert lines[2:] == [
         (
-            "Difference: the later run minus the earlier one, with its 95% interval. "
-            "p: paired t-test over the 60 units that both runs have; "
+            "Difference: the later run minus the earlier one, over the n units that both have, "
             "p adjusted: bonferroni over 2 tests."
         ),
         "Unchanged: 4 values with the same address in both runs.",

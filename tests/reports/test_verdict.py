@@ -9,9 +9,8 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from rich.console import Console
 
-from recbias.cli.output import print_verdict
+from recbias.cli.output import show_verdict
 from recbias.core.measures import CONTROL
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.render import Content, render_json, render_markdown
@@ -276,12 +275,11 @@ def test_junit_has_failures_skipped_cases_and_errors(tmp_path: Path) -> None:
 
 def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     run = write_checks(tmp_path, PASSED, CHECK)
-    verdict, console = build_verdict(run), Console(width=1000)
-    with console.capture() as printed:
-        print_verdict(verdict, len(split_conclusions(run)[1]), console)
+    verdict = build_verdict(run)
+    printed = show_verdict(verdict, len(split_conclusions(run)[1]))
     shown = [verdict.line, *verdict.sentences, *verdict.small]
     listed = [f"- {text}" for text in verdict.sentences]
-    assert printed.get().splitlines() == [verdict.line, *listed, " ".join(verdict.small)]
+    assert [line.plain for line in printed] == [verdict.line, *listed, " ".join(verdict.small)]
     assert json.loads(render_json(run))["verdict"]["line"] == verdict.line
     assert ET.fromstring(render_junit(run)).get("name") == verdict.line
     markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")

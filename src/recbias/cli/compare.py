@@ -1,33 +1,21 @@
-"""``recbias compare``, ``report`` and ``runs``, and the tables of a comparison."""
+"""``recbias compare`` and ``recbias power``: the tests between runs, and what a run could see."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
-from recbias.cli.output import (
-    OUT_OF_TOLERANCE,
-    AsJson,
-    Out,
-    RunName,
-    allow_closed_output,
-    make_grid,
-    open_document,
-    print_grid,
-    print_line,
-    print_rows,
-    report_errors,
-)
-from recbias.core.errors import Contradiction, MixedRuns, UnknownName
+from recbias import api
+from recbias.cli.output import OUT_OF_TOLERANCE, Answer, Out, Part, command, select_first
+from recbias.core.errors import Contradiction, MissingRun, MixedRuns, UnknownName
+from recbias.core.files import has_file, to_local_path
 from recbias.core.text import normalize_name, suggest
 from recbias.reports.published import (
     build_reference_table,
@@ -35,25 +23,21 @@ from recbias.reports.published import (
     list_remarks,
     load_published,
 )
-from recbias.reports.run import RunTables, read_run, to_records
+from recbias.reports.run import read_run, to_records
 from recbias.reports.views import Definition, collect_definitions, format_title
-from recbias.reports.wording import Table as Grid
 from recbias.reports.wording import (
+    Cell,
     count_decimals,
     format_count,
-    format_duration,
-    format_interval,
     format_p_value,
-    format_value,
+    interval_cell,
+    number_cell,
+    pick,
+    tabulate,
 )
-from recbias.runner.gates import (
-    Tolerances,
-    is_within,
-    measure_distance,
-    parse_tolerance,
-)
+from recbias.reports.wording import Table as Grid
+from recbias.runner.gates import Tolerances, parse_tolerance
 from recbias.runs.compare import (
-    RunFrames,
     compare_gaps,
     compare_runs,
     describe_differences,
@@ -71,30 +55,53 @@ from recbias.runs.excesses import (
     find_worse_values,
     list_published_names,
 )
+from recbias.runs.power import count_labels
+from recbias.runs.power import power as compute_power
 from recbias.runs.tables import find_run
 
-_TESTS = {
-    "paired_t": "paired t-test",
-    "paired_bootstrap": "(values of whole sets) paired bootstrap",
-    "welch_t": "(gaps of two groups) Welch's t-test",
-    "gap_change": "(gaps of several groups) simultaneous bounds",
-}
-"""The tests in words."""
 
-_NUMERIC = ("n", "p", "p adjusted", "difference", "95% interval")
+def _split_keys(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> tuple[list[str], str]:
+    """Return the names of which the rows differ, and the others in words: `` (seed 42)``."""
+    values = {name: {str(row[name]) for row in rows} for name in names}
+    constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
+    varying = [name for name, texts in values.items() if len(texts) > 1]
+    return varying, f" ({', '.join(constants)})" if constants else ""
 
 
-class _Comparison(NamedTuple):
-    """What ``--json`` and the terminal show, and a sentence on each value out of tolerance."""
+# ---- compare ----
 
-    document: dict[str, Any]
-    shown: Sequence[Grid | str]
-    excesses: Sequence[str]
+
+@command
+def compare(
+    runs: Annotated[list[str], typer.Argument(metavar="A B ...")],
+    reference: str | None = None,
+    fail_over: Annotated[list[str] | None, typer.Option(metavar="[METRIC=]X")] = None,
+    correction: str = "bonferroni",
+    out: Out = Path("results"),
+) -> Answer:
+    """Compare runs by paired tests, or with published results.
+
+    Args:
+        runs: Run folders, or names of experiments.
+        reference: Published results to compare with: children/a3.
+        fail_over: Exit with 3 if a value is worse by more than X (with --reference: differs by
+            more). Repeatable: --fail-over 0.05 --fail-over nDCG=0.01.
+        correction: Correction for multiple tests: none, bonferroni, holm or bh.
+    """
+    tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
+    folders = [find_run(run, out) for run in runs]
+    if reference is None:
+        answer = _compare_side_by_side(folders, correction, tolerances)
+    else:
+        answer = _compare_with_published(folders, reference, tolerances)
+    document = {"folders": [*map(str, folders)], "runs": label_runs(folders), **answer.document}
+    code = OUT_OF_TOLERANCE if answer.notes else 0
+    return replace(answer, document=document, code=code)
 
 
 def _compare_side_by_side(
     folders: Sequence[Path], correction: str, tolerances: Tolerances
-) -> _Comparison:
+) -> Answer:
     """Compare every metric that the runs share."""
     if len(folders) < 2:
         remedy = "name a second run, or --reference children/a3"
@@ -104,41 +111,51 @@ def _compare_side_by_side(
     # the newest run says which direction is better
     definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
-    pairs = pair_runs(frames) if tolerances.tolerances else []
-    worse = [
-        row
-        for pair in pairs
-        for row in (
-            *find_worse_values(pair.merge(), definitions, tolerances),
-            *find_missing_values(pair, definitions, tolerances),
-        )
-    ]
-    ungated = [
-        title
-        for title, metric in definitions.items()
-        if tolerances.tolerances and math.isinf(tolerances.find_limit(metric.names))
-    ]
+    worse: list[dict[str, Any]] = []
+    ungated: list[str] = []
+    if tolerances.tolerances:
+        for pair in pair_runs(frames):
+            worse += find_worse_values(pair.merge(), definitions, tolerances)
+            worse += find_missing_values(pair, definitions, tolerances)
+        ungated = [
+            title
+            for title, metric in definitions.items()
+            if math.isinf(tolerances.find_limit(metric.names))
+        ]
     values = compare_runs(frames, correction=correction)
     gaps = compare_gaps(frames, correction=correction)
-    shared = sum(len(merge_metrics(*pair)) for pair in combinations(frames, 2))
-    excluded, unchanged = _list_excluded(frames), shared - len(values)
-    omitted = _explain_omissions(excluded, unchanged)
-    remarks = [text for pair in combinations(frames, 2) for text in describe_differences(*pair)]
+    pairs = [*combinations(frames, 2)]
+    shared = {(a.label, b.label): len(merge_metrics(a, b)) for a, b in pairs}
+    unchanged = sum(shared.values()) - len(values)
+    excluded: list[dict[str, Any]] = [
+        {"run": run.label, "lacking": other.label, "values": n}
+        for pair in pairs
+        for run, other in permutations(pair)
+        if (n := len(run.metrics) - shared[pair[0].label, pair[1].label]) > 0
+    ]
+    remarks = [text for pair in pairs for text in describe_differences(*pair)]
+    omitted = [
+        f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that {row['lacking']} "
+        "lacks."
+        for row in excluded
+    ]
+    if unchanged > 0:
+        text = "with the same address in both runs"
+        omitted.insert(0, f"Unchanged: {format_count(unchanged, 'value')} {text}.")
     omitted += remarks
     if ungated:
         headings = (definitions[title].heading for title in ungated)
         omitted.append(f"Without a tolerance: {'; '.join(headings)}.")
-    shown: list[Grid | str] = []
+    shown: list[Part] = [f"{', '.join(labels)}: no value that the runs share has changed"]
+    shown += omitted
     if len(values):
-        notes = [*_explain_tests(values, correction), *omitted]
-        shown.append(_tabulate(values, labels, definitions, notes, unit="value"))
-    else:
-        shown += [f"{', '.join(labels)}: {_explain_no_change(excluded)}", *omitted]
+        notes = [*_explain(values, "the later run minus the earlier one", correction), *omitted]
+        shown = [_tabulate_changes("value", values, labels, definitions, notes)]
     if len(gaps):
-        notes = _explain_gaps(gaps, correction)
-        shown.append(_tabulate(gaps, labels, definitions, notes, unit="gap"))
+        text = "gap of the later run (one group minus another) minus gap of the earlier one"
+        notes = [*_explain(gaps, text, correction)]
+        shown.append(_tabulate_changes("gap", gaps, labels, definitions, notes))
     document = {
-        "runs": labels,
         "correction": correction,
         "values": to_records(values),
         "gaps": to_records(gaps),
@@ -148,359 +165,282 @@ def _compare_side_by_side(
         "out_of_tolerance": worse,
         "without_tolerance": ungated,
     }
-    return _Comparison(
+    return Answer(
         document, shown, [explain_excess(row, definitions[row["metric"]]) for row in worse]
     )
 
 
-def _list_excluded(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
-    """Return how many values of each run another run lacks, where there are any."""
-    rows: list[dict[str, Any]] = []
-    for a, b in combinations(frames, 2):
-        n_shared = len(merge_metrics(a, b))
-        rows += [
-            {"run": run.label, "lacking": other.label, "values": len(run.metrics) - n_shared}
-            for run, other in permutations((a, b))
-        ]
-    return [row for row in rows if row["values"] > 0]
-
-
-def _explain_omissions(excluded: Sequence[Mapping[str, Any]], unchanged: int) -> list[str]:
-    """Return which values are in no table."""
-    notes = [
-        f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that "
-        f"{row['lacking']} lacks."
-        for row in excluded
-    ]
-    values = format_count(unchanged, "value")
-    return [
-        *[f"Unchanged: {values} with the same address in both runs."] * (unchanged > 0),
-        *notes,
-    ]
-
-
-def _explain_no_change(excluded: Sequence[Mapping[str, Any]]) -> str:
-    """Return what to say of runs of which no shared value changed."""
-    missing = [
-        f"{format_count(row['values'], 'result')} of {row['run']} without a counterpart in "
-        f"{row['lacking']}"
-        for row in excluded
-    ]
-    changed = f"no value that both have changed; {', '.join(missing)}"
-    return changed if missing else "nothing changed"
-
-
-def _tabulate(
+def _tabulate_changes(
+    unit: str,
     table: pd.DataFrame,
     labels: Sequence[str],
     definitions: Mapping[str, Definition],
     notes: Sequence[str],
-    *,
-    unit: str,
 ) -> Grid:
     """Return the values or gaps side by side, with the constant columns in the title."""
     rows = to_records(table)
-    values = {name: {str(row[name]) for row in rows} for name in ("dataset", "seed", "fold")}
-    constants = [f"{name} {min(texts)}" for name, texts in values.items() if len(texts) == 1]
-    suffix = f" ({', '.join(constants)})" if constants else ""
-    has_pairs = len(labels) > 2
-    keys = [name for name, texts in values.items() if len(texts) > 1]
-    keys += ["model", "metric", *(("a", "b") if has_pairs else ())]
-    pair = ("value of a", "value of b") if has_pairs else labels
-    size = ["n"] if _find_common_size(table) is None else []
-    cells = []
     for row in rows:
         metric = definitions[format_title(row["metric"], float(row["k"] or "nan"))]
-        texts = {**row, "metric": metric.describe_value(row["group"], row["target"])}
-        places = count_decimals([row["value_a"], row["value_b"]])
-        tests = [
-            *(
-                format_interval(row["ci_low"], row["ci_high"], places),
-                *[f"{row['n']:,}"] * len(size),
+        row["metric"] = metric.describe_value(row["group"], row["target"])
+        row["places"] = count_decimals([row["value_a"], row["value_b"]])
+    keys, suffix = _split_keys(rows, ("dataset", "seed", "fold"))
+    keys += ["model", "metric"]
+    sides = [*labels]
+    if len(labels) > 2:
+        sides, keys = ["value of a", "value of b"], [*keys, "a", "b"]
+
+    def show_value(name: str) -> Any:
+        return lambda row: number_cell(row[name], row["places"])
+
+    def show_test(make: Callable[[Mapping[str, Any]], Cell | str]) -> Any:
+        return lambda row: "" if math.isnan(row["p"]) else make(row)
+
+    return tabulate(
+        f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
+        rows,
+        {
+            **pick(*keys),
+            sides[0]: show_value("value_a"),
+            sides[1]: show_value("value_b"),
+            "difference": show_value("difference"),
+            "95% interval": lambda row: interval_cell(
+                row["ci_low"], row["ci_high"], row["places"]
             ),
-            *(format_p_value(row[p]) for p in ("p", "p_adjusted")),
-        ]
-        cells.append(
-            [
-                *(str(texts[name]) for name in keys),
-                *(
-                    format_value(row[side], places)
-                    for side in ("value_a", "value_b", "difference")
-                ),
-                *([""] * len(tests) if math.isnan(row["p"]) else tests),
-            ]
-        )
-    return make_grid(
-        (*keys, *pair, "difference", "95% interval", *size, "p", "p adjusted"),
-        cells,
-        title=f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
-        numeric=(*_NUMERIC, *pair),
-        notes=notes,
-    )
+            "n": show_test(lambda row: Cell(f"{row['n']:,}", row["n"])),
+            "p": show_test(lambda row: Cell(format_p_value(row["p"]), row["p"])),
+            "p adjusted": show_test(
+                lambda row: Cell(format_p_value(row["p_adjusted"]), row["p_adjusted"])
+            ),
+            "test": show_test(lambda row: str(row["test"])),
+        },
+        notes,
+    ).without_blanks()
 
 
-def _find_common_size(table: pd.DataFrame) -> int | None:
-    """Return the number of units if all tests have the same."""
-    sizes = set(table.loc[table["p"].notna(), "n"])
-    return int(sizes.pop()) if len(sizes) == 1 else None
-
-
-def _explain_tests(table: pd.DataFrame, correction: str) -> list[str]:
-    """Return what the columns of the table of ``compare_runs`` mean."""
+def _explain(table: pd.DataFrame, difference: str, correction: str) -> Iterator[str]:
+    """Yield what the columns of a table of changes mean."""
     tests = int(table["family_size"].max())
-    notes = ["Difference: the later run minus the earlier one, with its 95% interval."]
-    if tests:
-        size = _find_common_size(table)
-        units = "the n units" if size is None else f"the {format_count(size, 'unit')}"
-        names = [name for test, name in _TESTS.items() if test in {*table["test"]}]
-        notes[0] += (
-            f" p: {' or '.join(names)} over {units} that both runs have; "
-            f"p adjusted: {correction} over {format_count(tests, 'test')}."
-        )
-    counts: Counter[str] = Counter()  # of units that only one run has
-    for side in ("a", "b"):
-        for run, n in table.groupby(side)[f"only_{side}"].max().items():
-            counts[str(run)] = max(counts[str(run)], int(n))
-    if others := [f"{format_count(n, 'unit')} of {run}" for run, n in counts.items() if n]:
-        least, most = (table.loc[table["n"] > 0, "n"].agg(name) for name in ("min", "max"))
-        n = format_count(most, "unit") if least == most else f"{least:,} to {most:,} units"
-        left_out = " and ".join(others)
-        notes.append(
-            f"Values are over the {n} that both runs have; up to {left_out} are left out."
-        )
+    adjusted = f", p adjusted: {correction} over {format_count(tests, 'test')}" if tests else ""
+    yield f"Difference: {difference}, over the n units that both have{adjusted}."
+    of_one_run = pd.concat([table.groupby(side)[f"only_{side}"].max() for side in "ab"])
+    others = of_one_run.groupby(level=0, sort=False).max()
+    if left_out := [f"{format_count(n, 'unit')} of {run}" for run, n in others.items() if n]:
+        yield f"Left out, as only one run has them: up to {' and '.join(left_out)}."
     differ = is_incomparable(table)
     if differ.any():
-        notes.append(
+        yield (
             "No difference (n/a): the value is of all queries together, or of groups whose users "
             "are not stored, and the queries of the runs differ."
         )
     if (table["p"].isna() & ~differ).any():
-        notes.append(
+        yield (
             "No p: neither units nor bootstrap samples of the value are of the same queries in "
             "both runs, another group is higher, or all units differ by the same amount."
         )
-    return notes
-
-
-def _explain_gaps(table: pd.DataFrame, correction: str) -> list[str]:
-    """Return what the columns of the table of ``compare_gaps`` mean."""
-    tests = format_count(int(table["family_size"].max()), "test")
-    return [
-        "Gap: one group minus another. Difference: gap of the later run minus gap of the earlier.",
-        (
-            "p: t-test of the change of each unit, paired if both groups have the same units, "
-            f"else Welch's; p adjusted: {correction} over {tests}."
-        ),
-    ]
 
 
 def _compare_with_published(
-    folders: Sequence[Path], reference: str, tolerances: Tolerances, default: float = 0.01
-) -> _Comparison:
-    """Compare runs with published values; ``default`` is the tolerance of ``within``."""
+    folders: Sequence[Path], reference: str, tolerances: Tolerances
+) -> Answer:
+    """Compare runs with published values; ``within`` is by the tolerance of all metrics."""
     values: list[dict[str, Any]] = []
     worse: list[dict[str, Any]] = []
-    shown, names = list[Grid | str](), list[str]()
-    labels = label_runs(folders)
-    for label, run in zip(labels, map(read_run, folders), strict=True):
-        table = _compare_published(label, run, reference, tolerances, default)
+    shown, names = list[Part](), list[str]()
+    limit = tolerances.find_limit([], 0.01)
+    for label, run in zip(label_runs(folders), map(read_run, folders), strict=True):
+        table = compare_published(run, reference, tolerance=limit)
+        if table.empty:
+            published = load_published(reference)
+            message = f"{reference} has no value for any model and metric of {label}"
+            metrics, systems = (
+                ", ".join(published[name].unique()) for name in ("metric", "system")
+            )
+            raise MixedRuns(message, remedy=f"it has {metrics} of {systems}")
         names += list_published_names(table)
         values += ({"run": label, **row} for row in to_records(table))
         worse += ({"run": label, **row} for row in find_distant_values(table, tolerances))
-        within = f"Within: the difference is at most {tolerances.describe(default)}."
-        remarks = list_remarks(run, str(table["table"].iloc[0]))
-        grid = build_reference_table(reference, table, [within, *remarks])
+        notes = [f"Within: the difference is at most {limit:g}."]
+        notes += list_remarks(run, str(table["table"].iloc[0]))
+        grid = build_reference_table(reference, table, notes)
         shown.append(replace(grid, title=f"{label}: {grid.title}"))
     tolerances.require_known(names)
-    document = {
-        "runs": labels,
-        "reference": reference,
-        "values": values,
-        "out_of_tolerance": worse,
-    }
-    return _Comparison(document, shown, [*map(explain_distance, worse)])
+    document = {"reference": reference, "values": values, "out_of_tolerance": worse}
+    return Answer(document, shown, [*map(explain_distance, worse)])
 
 
-def _compare_published(
-    label: str, run: RunTables, reference: str, tolerances: Tolerances, default: float
-) -> pd.DataFrame:
-    table = compare_published(run, reference)
-    if table.empty:
-        published = load_published(reference)
-        metrics, systems = (", ".join(published[name].unique()) for name in ("metric", "system"))
-        message = f"{reference} has no value for any model and metric of {label}"
-        raise MixedRuns(message, remedy=f"it has {metrics} of {systems}")
-    within = [
-        is_within(
-            measure_distance(row["measured"], row["published"]),
-            tolerances.find_limit([format_title(row["metric"], row["k"]), row["metric"]], default),
+# ---- power ----
+
+_MOST_ROWS = 24
+"""The maximum number of comparisons that are printed."""
+
+
+@command
+def power(
+    run: Annotated[str, typer.Argument(metavar="SPEC|RUN")],
+    difference: float | None = None,
+    half_width: float | None = None,
+    power: Annotated[float, typer.Option("--power")] = 0.8,
+    alpha: float | None = None,
+    metric: list[str] | None = None,
+    model: list[str] | None = None,
+    out: Out = Path("results"),
+) -> Answer:
+    """Print what a run could have seen, and the units one needs.
+
+    Args:
+        run: A spec, a run folder, or an experiment's name.
+        difference: The difference to find: 0.01. Prints how many units.
+        half_width: Print the human labels that intervals of corrected values need.
+        power: The chance of a significant result.
+        alpha: The level before correction; by default the run's.
+        metric: Only this metric: nDCG@10. Repeatable.
+        model: Only comparisons of this model. Repeatable.
+    """
+    folder = _find_pilot(run, out)
+    name = folder.parent.name
+    if half_width is not None:
+        rows = to_records(count_labels(folder, half_width))
+        return Answer(
+            {"asked": half_width, "rows": rows}, [_tabulate_labels(rows, half_width, name)]
         )
-        for row in to_records(table)
+    table = compute_power(folder, difference, power=power, alpha=alpha)
+    definitions = collect_definitions(read_run(folder))
+    rows = to_records(table)
+    for row in rows:
+        row["title"] = format_title(row["metric"], row["k"])
+    metrics = [
+        (row["title"], *definitions[row["title"]].names, definitions[row["title"]].name)
+        for row in rows
     ]
-    return table.assign(within=within)
-
-
-MOST_MODELS = 3
-"""The maximum number of models that ``recbias runs`` names for a run."""
-
-Reference: TypeAlias = Annotated[
-    str | None, typer.Option(help="Published results to compare with: children/a3.")
-]
-
-
-def report(
-    run: RunName,
-    formats: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="Formats, separated by commas: csv,json,md,html,latex,card,card_hub,card_ll144,"
-            "card_eu,pdf,png.",
-        ),
-    ] = "csv,json,md,html,latex",
-    reference: Reference = None,
-    tolerance: Annotated[
-        float, typer.Option(min=0, help="Largest difference that counts as agreement.")
-    ] = 0.01,
-    track: Annotated[
-        str | None, typer.Option(help="Log the run to mlflow or wandb too.", metavar="TRACKER")
-    ] = None,
-    out: Out = Path("results"),
-) -> None:
-    """Write the reports of a finished run again."""
-    with report_errors():
-        from recbias.core.packages import TRACKERS
-        from recbias.reports.trackers import track_run
-        from recbias.reports.write import write_reports
-
-        if track is not None and track not in TRACKERS:
-            message, remedy = f"must be one of {', '.join(TRACKERS)}", suggest(track, TRACKERS)
-            raise UnknownName(message, where="--track", remedy=remedy)
-        folder, names = find_run(run, out), [name.strip() for name in formats.split(",")]
-        for path in write_reports(folder, formats=names, reference=reference, tolerance=tolerance):
-            print_line(path, longest=None)
-        if track is not None:
-            track_run(folder, track)
-
-
-def compare(
-    runs: Annotated[
-        list[str],
-        typer.Argument(metavar="A B ...", help="Run folders, or names of experiments."),
-    ],
-    reference: Reference = None,
-    fail_over: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[METRIC=]X",
-            help="Exit with 3 if a value is worse by more than X (with --reference: differs by "
-            "more). Repeatable: --fail-over 0.05 --fail-over nDCG=0.01.",
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    correction: Annotated[
-        str, typer.Option(help="Correction for multiple tests: none, bonferroni, holm or bh.")
-    ] = "bonferroni",
-    out: Out = Path("results"),
-) -> None:
-    """Compare runs by paired tests, or with published results."""
-    with report_errors(), open_document(is_wanted=as_json) as document:
-        tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
-        folders = [find_run(run, out) for run in runs]
-        comparison = (
-            _compare_side_by_side(folders, correction, tolerances)
-            if reference is None
-            else _compare_with_published(folders, reference, tolerances)
+    models = [
+        (row["a"], row["b"]) if row["between"] == "models" else (row["model"],) for row in rows
+    ]
+    is_chosen = [
+        all(each)
+        for each in zip(
+            _choose(metric or (), metrics, "metric"),
+            _choose(model or (), models, "model"),
+            strict=True,
         )
-        if as_json:
-            document |= {"folders": [*map(str, folders)], **comparison.document}
-        else:
-            with allow_closed_output():
-                for part in comparison.shown:
-                    if isinstance(part, str):
-                        print_line(part)
-                    else:
-                        print_grid(part, optional=("n", "p"))
-        for line in comparison.excesses:
-            print_line(line, to_stderr=True)
-        if comparison.excesses:
-            raise typer.Exit(OUT_OF_TOLERANCE)
+    ]
+    notes = _explain_power(table[is_chosen], difference, power)
+    chosen = [row for row, is_in in zip(rows, is_chosen, strict=True) if is_in]
+    grid = _tabulate_power(name, chosen, definitions, notes)
+    shown = select_first(grid, _MOST_ROWS, "--metric and --model select, --json has all")
+    document = {"asked": difference, "power": power, "rows": to_records(table[is_chosen])}
+    return Answer(document, [shown])
 
 
-def runs(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="Only the runs of this experiment.", show_default=False
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    out: Out = Path("results"),
-) -> None:
-    """List the runs of a results folder, the newest first."""
-    with report_errors(), open_document(is_wanted=as_json) as document:
-        from recbias.core.context import collect_warnings
-        from recbias.reports.run import summarize_runs
-
-        with collect_warnings() as warnings:
-            found = summarize_runs(out)
-        for warning in warnings:
-            print_line(f"warning: {warning}", to_stderr=True)
-        rows = _select_experiment(found, name, out)
-        if as_json:
-            records = [{**row, "folder": str(row["folder"])} for row in rows]
-            document |= {"runs": records, "warnings": warnings}
-        else:
-            _show_runs(rows, out)
+def _find_pilot(run: str, out: Path) -> Path:
+    """Return a run folder, or the latest run of a spec or experiment."""
+    path = to_local_path(run)
+    if path.is_dir() or not has_file(path):
+        return find_run(run, out)
+    name = api.read_experiment(path).name
+    try:
+        return find_run(name, out)
+    except MissingRun:
+        message = f"{name} has no finished run in {out}, which gives the variance"
+        remedy = f"run a pilot: recbias run {run} --limit 200"
+        raise MissingRun(message, remedy=remedy) from None
 
 
-def _select_experiment(
-    rows: Sequence[Mapping[str, Any]], name: str | None, out: Path
-) -> list[Mapping[str, Any]]:
-    """Return the runs of an experiment; all of them if it is None."""
-    names = {str(row["name"]) for row in rows}
-    if name is None:
-        return [*rows]
-    chosen = [row for row in rows if normalize_name(row["name"]) == normalize_name(name)]
-    if not chosen:
-        remedy = suggest(name, names) if names else f"{out} has no finished run"
-        raise UnknownName(f"{out} has no run of {name!r}", remedy=remedy)
-    return chosen
+def _choose(chosen: Sequence[str], names: Sequence[Sequence[str]], kind: str) -> list[bool]:
+    """Return of which rows one of the names is chosen; all if none is."""
+    keys = [{*map(normalize_name, own)} for own in names]
+    for text in chosen:
+        if not any(normalize_name(text) in row for row in keys):
+            message = f"the run has no comparison of the {kind} {text!r}"
+            remedy = suggest(text, {own[0] for own in names})
+            raise UnknownName(message, where=f"--{kind}", remedy=remedy)
+    wanted = {*map(normalize_name, chosen)}
+    return [not wanted or bool(wanted & row) for row in keys]
 
 
-def _show_runs(rows: Sequence[Mapping[str, Any]], out: Path) -> None:
-    """Print one row for each run: its experiment, id, start, duration, models and failures."""
-    if not rows:
-        print_line(f"{out} has no finished run: recbias run SPEC writes one")
-        return
-    print_rows(
-        ("name", "run", "started", "took", "models", "failed"),
-        [
-            (
-                row["name"],
-                row["run"],
-                f"{datetime.fromisoformat(row['started']):%Y-%m-%d %H:%M}",
-                format_duration(row["seconds"]),
-                _name_models(row["models"], row["limit"]),
-                _count_failures(row),
-            )
-            for row in rows
-        ],
-        title=f"{out}: {format_count(len(rows), 'run')}, the newest first",
-        notes=(f"Started: UTC. The folder of a run is {out / 'NAME' / 'RUN'}.",),
-    )
+def _tabulate_power(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    definitions: Mapping[str, Definition],
+    notes: Iterable[str],
+) -> Grid:
+    """Return a row for each comparison, those of models over all queries first."""
+
+    def rank(row: Mapping[str, Any]) -> int:
+        if row["between"] != "models":
+            return 1
+        return 2 if definitions[row["title"]].gap or row["group"] else 0
+
+    rows = sorted(rows, key=rank)
+    numbers: dict[str, list[float]] = {}
+    for row in rows:
+        numbers.setdefault(row["metric"], []).extend((row["difference"], row["detectable"]))
+    places = {metric: count_decimals(values) for metric, values in numbers.items()}
+    varying, suffix = _split_keys(rows, ("dataset", "seed", "fold", "unit"))
+    tests: dict[Any, set[str]] = {}
+    for row in rows:
+        tests.setdefault((row["metric"], row["between"], row["model"]), set()).add(row["test"])
+    test = ["test"] if any(len(names) > 1 for names in tests.values()) else []
+    return tabulate(
+        f"{name}: {format_count(len(rows), 'row')}{suffix}",
+        rows,
+        {
+            **pick(*varying),
+            "metric": lambda row: definitions[row["title"]].describe_value(
+                row["group"], row["target"]
+            ),
+            **pick("model", *test, "a", "b", "given"),
+            "n": lambda row: Cell(f"{row['n']:,}", row["n"]),
+            "observed": lambda row: number_cell(row["difference"], places[row["metric"]]),
+            "detectable": lambda row: _format_known(row["detectable"], places[row["metric"]]),
+            "needed": _format_needed,
+            **pick("remark"),
+        },
+        notes,
+    ).without_blanks()
 
 
-def _name_models(labels: Sequence[str], limit: int | None) -> str:
-    """Return the first models of a run, the number of the others, and ``--limit``."""
-    few = f" (--limit {limit})" if limit else ""
-    if len(labels) <= MOST_MODELS:
-        return ", ".join(labels) + few
-    shown = labels[: MOST_MODELS - 1]
-    return f"{', '.join(shown)} and {len(labels) - len(shown)} more{few}"
+def _format_known(value: float, places: int) -> Cell:
+    return Cell("") if math.isnan(value) else number_cell(value, places)
 
 
-def _count_failures(row: Mapping[str, Any]) -> str:
-    """Return the numbers of failed stages and checks; blank if there are none."""
-    counts = {"stage": row["failures"], "check": row["failed_checks"]}
-    return ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
+def _format_needed(row: Mapping[str, Any]) -> Cell:
+    if math.isnan(row["needed"]):
+        return Cell("")
+    total = f"{row['needed']:,.0f}"
+    if not math.isnan(row["needed_a"]):
+        total += f" ({row['needed_a']:,.0f} + {row['needed_b']:,.0f})"
+    return Cell(total, row["needed"])
+
+
+def _explain_power(table: pd.DataFrame, difference: float | None, power: float) -> Iterator[str]:
+    """Yield what the columns of the table mean."""
+    share = f"{power:.0%} of such runs"
+    yield f"Detectable: the smallest true difference that a test of this run finds in {share}."
+    for correction, rows in table.groupby("correction"):
+        levels = ", ".join(f"{level:.2g}" for level in sorted({*rows["alpha"]}))
+        how = ", not corrected" if correction == "none" else ", alpha divided by the family size"
+        if correction not in {"none", "bonferroni"}:
+            how += f", a bound for {correction}"
+        yield f"Level of a single test: {levels}{how}."
+    if difference is not None:
+        text = f"Needed: the number of units that finds a true difference of {difference:g}"
+        yield f"{text} in {share}; for groups, of both (a + b) in the shares of the run."
+    if (table["given"] != "").any():
+        yield "Given: what stays as in this run while the other number changes."
+
+
+def _tabulate_labels(rows: Sequence[Mapping[str, Any]], half_width: float, name: str) -> Grid:
+    """Return how many human labels each corrected value needs."""
+    return tabulate(
+        f"{name}: human labels for intervals of ± {half_width:g}",
+        rows,
+        {
+            **pick("metric", "model"),
+            "items": lambda row: Cell(str(row["items"]), row["items"]),
+            "audited": lambda row: Cell(str(row["audited"]), row["audited"]),
+            "half width": lambda row: number_cell(row["half_width"], 4),
+            "needed": lambda row: _format_known(row["needed"], 0),
+            **pick("remark"),
+        },
+        ["Needed: audited items, of those that the value depends on, with the users of the run."],
+    ).without_blanks()

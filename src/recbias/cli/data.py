@@ -1,9 +1,12 @@
-"""``recbias data fetch`` and ``data describe``."""
+"""``recbias data``: download and describe datasets; ``recbias clean``: what the store holds."""
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from recbias.cli.output import print_line, print_text, report_errors
-from recbias.core.errors import Contradiction
+from recbias.cli.output import Out, command, print_line, show_progress
+from recbias.core.errors import Contradiction, WrongType
+from recbias.core.files import to_local_path
 from recbias.core.text import normalize_name
 from recbias.runner.options import data_folder
 
@@ -30,31 +34,35 @@ Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="A dataset.", show_default=False)
 ]
 
-LOCAL_DATASETS = ("demo", "tables", "sentencetables")
+_LOCAL_DATASETS = ("demo", "tables", "sentencetables")
 """Datasets without a download: the generated one, and the user's own tables; normalized names."""
 
-LONGEST = 60
-"""The maximum number of characters of a name; a longer text is shortened."""
+
+@contextmanager
+def _download(terms: str) -> Iterator[None]:
+    """Print the terms of a download, and show the progress of a block."""
+    from recbias.core.context import stage_context
+
+    for line in terms.split("\n"):
+        print_line(line, to_stderr=True)
+    with (
+        show_progress(quiet=False) as observer,
+        stage_context(on_progress=observer.progressed),
+    ):
+        yield
 
 
-def fetch(name: Name, data: Data = None) -> None:
+@command
+def fetch(name: Name, data: Data = None) -> Iterator[str]:
     """Download a dataset from its publisher, and verify it."""
-    with report_errors():
-        from recbias.core.context import stage_context
-        from recbias.data.fetch import fetch as fetch_dataset
-        from recbias.data.fetch import find_source
-        from recbias.progress import open_observer
+    from recbias.data import fetch
 
-        if normalize_name(name) in LOCAL_DATASETS:
-            print_line(f"{name} needs no download", to_stderr=True)
-            return
-        print_text(find_source(name).terms(), to_stderr=True)
-        with (
-            open_observer(quiet=False, verbose=False) as observer,
-            stage_context(on_progress=observer.progressed),
-        ):
-            folder = fetch_dataset(name, data_folder(data))
-        print_line(folder, longest=None)
+    if normalize_name(name) in _LOCAL_DATASETS:
+        print_line(f"{name} needs no download", to_stderr=True)
+        return
+    with _download(fetch.find_source(name).terms()):
+        folder = fetch.fetch(name, data_folder(data))
+    yield str(folder)
 
 
 class _SideSource(StrEnum):
@@ -64,52 +72,56 @@ class _SideSource(StrEnum):
     tmdb = "tmdb"
 
 
+@command
 def side(
     name: Name,
     data: Data = None,
-    source: Annotated[_SideSource, typer.Option(help="IMDb's files, or TMDB.")] = _SideSource.imdb,
-    links: Annotated[
-        Path | None, typer.Option(help="MovieLens links.", show_default="the dataset's")
-    ] = None,
-    cast: Annotated[int, typer.Option(help="People in the cast.", min=1)] = 5,
-    key_env: Annotated[str, typer.Option(help="Variable with your TMDB key.")] = "TMDB_API_KEY",
-    language: Annotated[str, typer.Option(help="Language of TMDB's overviews.")] = "en-US",
-    url: Annotated[
-        str | None, typer.Option(help="Address of a mirror.", show_default="the source's")
-    ] = None,
-    replace: Annotated[bool, typer.Option(help="Replace an existing table.")] = False,
-) -> None:
-    """Write the cast, directors and overviews of MovieLens films."""
-    with report_errors():
-        from recbias.core.context import stage_context
-        from recbias.data import side
-        from recbias.progress import open_observer
+    source: _SideSource = _SideSource.imdb,
+    links: Path | None = None,
+    cast: Annotated[int, typer.Option(min=1)] = 5,
+    key_env: str = "TMDB_API_KEY",
+    language: str = "en-US",
+    url: str | None = None,
+    replace: bool = False,
+) -> Iterator[str]:
+    """Write the cast, directors and overviews of MovieLens films.
 
-        key = os.environ.get(key_env, "").strip()
-        if source is _SideSource.tmdb and not key:
+    Args:
+        source: IMDb's files, or TMDB.
+        links: MovieLens links; by default those of the dataset.
+        cast: People in the cast.
+        key_env: Variable with your TMDB key.
+        language: Language of TMDB's overviews.
+        url: Address of a mirror; by default that of the source.
+        replace: Replace an existing table.
+    """
+    from recbias.data import side
+
+    folder, key = data_folder(data), os.environ.get(key_env, "").strip()
+    facts: side.Imdb | side.Tmdb = side.Imdb(folder / "imdb", url or side.URL, cast)
+    if source is _SideSource.tmdb:
+        if not key:
             message = f"TMDB needs a key, and the variable {key_env} is not set"
             remedy = "get a key at themoviedb.org, or take the public files: --source imdb"
             raise Contradiction(message, where="--key-env", remedy=remedy)
-        folder = data_folder(data)
-        facts: side.Imdb | side.Tmdb = side.Imdb(folder / "imdb", url or side.URL, cast)
-        if source is _SideSource.tmdb:
-            facts = side.Tmdb(key, url or side.URL_TMDB, language, cast)
-        print_text(facts.terms, to_stderr=True)
-        with (
-            open_observer(quiet=False, verbose=False) as observer,
-            stage_context(on_progress=observer.progressed),
-        ):
-            table = side.build_side_table(name, folder, facts, links=links, replace=replace)
-        columns = ", ".join(f"{count:,} with {name}" for name, count in table.counts.items())
-        print_line(f"{table.n_films:,} films: {columns}", to_stderr=True)
-        print_line(table.path, longest=None)
+        facts = side.Tmdb(key, url or side.URL_TMDB, language, cast)
+    with _download(facts.terms):
+        table = side.build_side_table(name, folder, facts, links=links, replace=replace)
+    columns = ", ".join(f"{count:,} with {name}" for name, count in table.counts.items())
+    print_line(f"{table.n_films:,} films: {columns}", to_stderr=True)
+    yield str(table.path)
 
 
-def describe(name: Name, data: Data = None) -> None:
+# ---- describe ----
+
+_LONGEST = 60
+"""The maximum number of characters of a name; a longer text is shortened."""
+
+
+@command
+def describe(name: Name, data: Data = None) -> Iterator[str]:
     """Print the counts, popularity and labels of a dataset."""
-    with report_errors():
-        for line in describe_datasets(name, data):
-            print_line(line)
+    return describe_datasets(name, data)
 
 
 def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
@@ -127,14 +139,15 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias.runner.execute import Executor
     from recbias.runner.options import Silent
 
-    named = {"name": "describe", "dataset": name, "models": ["MostPop"]}
-    spec: Path | dict[str, Any] = named
+    spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     if name.endswith((".yaml", ".yml")):
         spec = Path(name)
-    elif (facts := _describe_without_training(named, data_folder(data))) is not None:
-        yield f"{name}:"
-        yield from _render(facts, "  ")
-        return
+    else:
+        source = api.read_experiment(spec).datasets[0].source.plugin
+        if "train" not in source.gives():  # no model can be fitted, so there is no plan
+            yield f"{name}:"
+            yield from _render(describe_dataset(_load(source, data)), "  ")
+            return
     plan, store = api.plan(spec, data=data)
     for dataset in plan.experiment.datasets:
         label = dataset.label
@@ -155,6 +168,16 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
                 yield f"  not counted: {stage.title!r} asks a language model; run the spec first"
 
 
+def _load(source: Any, data: Path | None) -> Dataset:
+    import numpy as np
+
+    from recbias.core.context import collect_warnings
+
+    with collect_warnings():
+        dataset: Dataset = source.load(data_folder(data), np.random.default_rng(0))
+    return dataset
+
+
 def _list_parts(executor: Executor, context: DataContext) -> dict[str, Dataset]:
     """Return a dataset, or one for each part of a given split if it has no interactions."""
     dataset: Dataset = executor.value(context.dataset)
@@ -168,36 +191,107 @@ def _list_parts(executor: Executor, context: DataContext) -> dict[str, Dataset]:
     }
 
 
-def _describe_without_training(spec: dict[str, Any], data: Path) -> Mapping[Any, Any] | None:
-    """Describe a dataset without training interactions, which no spec can fit a model on."""
-    import numpy as np
-
-    from recbias import api
-    from recbias.core.context import collect_warnings
-    from recbias.data.describe import describe as describe_dataset
-
-    source = api.read_experiment(spec).datasets[0].source.plugin
-    if "train" in source.gives():
-        return None
-    with collect_warnings():
-        return describe_dataset(source.load(data, np.random.default_rng(0)))
-
-
 def _render(facts: Mapping[Any, Any], margin: str, separator: str = ",") -> Iterator[str]:
     """Yield the facts; a rating has no trailing zeros, and a long name is shortened."""
     for key, value in facts.items():
         name = f"{key:g}" if isinstance(key, float) else str(key)
-        title = f"{margin}{shorten(name, LONGEST, placeholder=' ...') or name}:"
+        title = f"{margin}{shorten(name, _LONGEST, placeholder=' ...') or name}:"
         if isinstance(value, Mapping):
             yield title
             yield from _render(value, margin + "  ", "" if key == "numbers" else separator)
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            yield f"{title} {'none' if value is None else value}"
         else:
-            yield f"{title} {_render_value(value, separator)}"
+            yield f"{title} {value:{separator}{'' if isinstance(value, int) else '.4g'}}"
 
 
-def _render_value(value: object, separator: str) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value)
-    return f"{value:{separator}}" if isinstance(value, int) else f"{value:{separator}.4g}"
+# ---- the store ----
+
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+@command
+def clean(  # noqa: C901  two kinds of results
+    out: Out = Path("results"),
+    older_than: Annotated[str | None, typer.Option(metavar="AGE")] = None,
+    dry_run: bool = False,
+    replies: bool = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
+) -> Iterator[str]:
+    """Remove cached stage results from the store.
+
+    Run folders (results/NAME/...) are kept, and so are the replies of language models, unless
+    they are named by --replies.
+
+    Args:
+        older_than: Only results not used for 30d, 12h, 2w.
+        dry_run: Only list the results to remove.
+        replies: Remove the replies of language models instead.
+        yes: Remove them without a question.
+    """
+    from recbias.runner.store import Store, measure_replies, remove_replies, remove_unused
+
+    store, verb = Store(to_local_path(out) / "store"), "would remove" if dry_run else "removed"
+    n_replies, size = measure_replies(store)
+    of_replies = f"{n_replies:,} replies of language models, {_format_size(size)}"
+
+    def may_remove(amount: str, consequence: str) -> bool:
+        return not dry_run and (yes or _ask(amount, consequence))
+
+    if replies:
+        if older_than is not None:
+            message = "the replies of language models do not expire"
+            raise Contradiction(message, where="--older-than", remedy="leave --older-than out")
+        is_removed = bool(n_replies) and may_remove(of_replies, "only be had by asking again")
+        if is_removed:
+            remove_replies(store)
+        verb = verb if dry_run or is_removed else "kept"
+        yield f"{verb} {of_replies}" if n_replies else "nothing to remove"
+        return
+    age = parse_age(older_than)
+    remaining, removed = remove_unused(store.folder, age, dry_run=True)
+    counts, sizes = (sum(part) for part in zip((0, 0), *removed.values(), strict=True))
+    if removed and may_remove(f"{counts:,} results, {_format_size(sizes)}", "be computed again"):
+        remaining, removed = remove_unused(store.folder, age, dry_run=False)
+    elif not dry_run:
+        verb = "kept"
+    for kind, (number, size) in sorted(removed.items()):
+        yield f"{verb} {number:,} {kind} results, {_format_size(size)}"
+    if not removed:
+        yield "nothing to remove"
+    if remaining:
+        yield f"kept {sum(count for count, _ in remaining.values()):,} newer results"
+    if n_replies:
+        yield f"kept {of_replies}"
+
+
+def _ask(amount: str, consequence: str) -> bool:
+    """Return whether the user says that an amount may be removed."""
+    try:
+        return typer.confirm(f"Remove {amount}? They can {consequence}.")
+    except (typer.Abort, RuntimeError):  # RuntimeError: standard input is closed
+        message = f"{amount}, are removed only if you say so"
+        raise Contradiction(message, where="clean", remedy="add --yes") from None
+
+
+def _format_size(n_bytes: int) -> str:
+    megabytes = n_bytes / 2**20
+    return f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{math.ceil(n_bytes / 1024)} kB"
+
+
+def parse_age(text: str | None) -> float:
+    """Return an age in seconds, 0 for None.
+
+    >>> parse_age("30d"), parse_age(None)
+    (2592000.0, 0.0)
+
+    Raises:
+        WrongType: The text is not a number with m, h, d or w.
+    """
+    if text is None:
+        return 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([mhdw])", text.strip())
+    if not match:
+        message = f"{text!r} is not an age"
+        raise WrongType(message, where="--older-than", remedy="write 30d, 12h, 90m or 2w")
+    return float(match[1]) * _SECONDS[match[2]]

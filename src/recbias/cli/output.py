@@ -1,88 +1,177 @@
-"""Tables, lines, errors and JSON documents on standard output and standard error."""
+"""What commands say: lines, tables and JSON documents, errors, and exit codes."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import Parameter, Signature
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NoReturn,
+    TypeAlias,
+    get_args,
+    get_type_hints,
+)
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+from typer.models import ArgumentInfo, ParameterInfo
 
+from recbias.core.docstrings import read_arguments, split_sections
 from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError, UserError
 from recbias.core.machine import describe_shortage, is_shortage
 from recbias.core.signals import claim_line, get_exit_code
-from recbias.core.text import (
-    MAX_LINE_LENGTH,
-    guard_messages,
-    make_printable,
-    shorten,
-)
+from recbias.core.text import guard_messages, make_printable, shorten
 from recbias.reports.wording import Cell, Column, format_count
 from recbias.reports.wording import Table as Grid
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from recbias.reports.verdict import Verdict
     from recbias.runner.options import Observer
 
-_GAP, _LONGEST_WORD = 2, 15  # a longer one is folded in a narrow terminal
+DONE, FAILED, USER, OUT_OF_TOLERANCE = 0, 1, 2, 3
+"""The exit codes of a command that was not stopped."""
 
-MOST_NAMES = 6
-"""The maximum number of columns that a note names."""
+SCHEMA_VERSION = 1
+"""Incremented when a key of a document is removed or changes its meaning."""
 
+Part: TypeAlias = str | Text | Grid
+"""What is shown: a line, a line with a style, or a table."""
 
-def _leave_out_columns(
-    grid: Grid, console: Console, optional: Sequence[str], *, elsewhere: str
-) -> Grid:
-    """Return a table without the optional columns that do not fit a width, with a note."""
-    retained, omitted = grid, list[str]()
-    for n in range(len(optional) + 1):
-        titles = [column.title for column in grid.columns]
-        omitted = [title for title in titles if title in optional[:n]]
-        retained = grid.select(*(title for title in titles if title not in omitted))
-        if _add_gaps(_measure_columns(retained)) <= console.width:
-            break
-    names = "; ".join(omitted[:MOST_NAMES])
-    more = f" and {len(omitted) - MOST_NAMES} more" if len(omitted) > MOST_NAMES else ""
-    note = f"Too wide to show: {names}{more} ({elsewhere})."
-    return replace(retained, notes=(*retained.notes, *[note] * bool(omitted)))
+RunName: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
+]
+Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
 
 
-_WIDE = Console(width=1_000_000, color_system=None)
-"""A console in which every table has room."""
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a command says.
+
+    Args:
+        document: What ``--json`` prints.
+        shown: What is printed without it.
+        notes: Lines on standard error.
+        code: The exit code.
+    """
+
+    document: Mapping[str, Any]
+    shown: Iterable[Part] = ()
+    notes: Sequence[str] = field(default_factory=tuple)
+    code: int = DONE
 
 
-class Output(Console):
+def command(act: Callable[..., Answer | Iterable[Part] | None]) -> Callable[..., None]:
+    """Return the command of a function: it prints the answer, and errors with their exit codes.
+
+    A parameter without a default is an argument, another one an option; the section ``Args`` of
+    the docstring has their help. A function with an ``Answer`` has the option ``--json``; others
+    give lines and tables.
+    """
+    documented: Any = act
+    docs, hints = read_arguments(documented), get_type_hints(act, include_extras=True)
+    signature = inspect.signature(act)
+    parameters = [
+        _declare(parameter, hints[name], docs.get(name, ""))
+        for name, parameter in signature.parameters.items()
+    ]
+
+    @wraps(act)
+    def call(*, as_json: bool = False, **given: Any) -> None:
+        with _report_errors():
+            if as_json:
+                with _open_document() as document:
+                    answer = act(**given)
+                    document.update(getattr(answer, "document", {}))
+            else:
+                answer = act(**given)
+                with _allow_closed_output():
+                    print_parts(answer.shown if isinstance(answer, Answer) else answer or ())
+            if isinstance(answer, Answer):
+                for line in answer.notes:
+                    print_line(line, to_stderr=True)
+                if answer.code:
+                    raise typer.Exit(answer.code)
+
+    if hints.get("return", Answer) is Answer:
+        kind = Annotated[
+            bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+        ]
+        parameters.append(Parameter("as_json", _OPTION, default=False, annotation=kind))
+    vars(call)["__signature__"] = Signature(parameters)
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    call.__doc__ = split_sections(inspect.getdoc(act) or "").get("", "")
+    return call
+
+
+_OPTION = Parameter.KEYWORD_ONLY
+
+
+def _declare(parameter: Parameter, hint: Any, doc: str) -> Parameter:
+    """Return a parameter as typer takes it."""
+    info = next((each for each in get_args(hint) if isinstance(each, ParameterInfo)), None)
+    if info is None:
+        is_needed = parameter.default is Parameter.empty
+        flags = [f"--{parameter.name.replace('_', '-')}"] * (hint is bool)
+        info = typer.Argument(show_default=False) if is_needed else typer.Option(*flags)
+        hint = Annotated[hint, info]
+    info.help = info.help or doc
+    if isinstance(info, ArgumentInfo):
+        info.metavar = info.metavar or parameter.name.upper()
+    return Parameter(parameter.name, _OPTION, default=parameter.default, annotation=hint)
+
+
+# ---- lines and tables ----
+
+
+class _Output(Console):
     """Standard output that raises an exception when its reader has closed it."""
 
-    def __init__(self) -> None:
-        super().__init__(highlight=False)
-
     def on_broken_pipe(self) -> NoReturn:
-        """Raise the exception that Python raises, so that it is handled in one place.
-
-        Raises:
-            BrokenPipeError: Always.
-        """
+        """Raise the exception that Python raises, so that it is handled in one place."""
         raise BrokenPipeError
+
+
+def print_line(text: object, *, to_stderr: bool = False) -> None:
+    """Print a text on one line, with line ends and control characters escaped.
+
+    On standard error a long one is shortened.
+    """
+    line = make_printable(text) if to_stderr else make_printable(text, None)
+    print(line, file=sys.stderr if to_stderr else sys.stdout, flush=to_stderr)
+
+
+def print_parts(parts: Iterable[Part], console: Console | None = None) -> None:
+    """Print lines and tables; markup in them is not interpreted."""
+    console = console or _Output(highlight=False)
+    for part in parts:
+        if isinstance(part, Grid):
+            _print_grid(part, console)
+        elif isinstance(part, Text):
+            console.print(part, soft_wrap=not console.is_terminal)
+        else:
+            for line in part.split("\n"):
+                print_line(line)
 
 
 def make_grid(
     columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Iterable[Sequence[str]],
     *,
     title: str = "",
     numeric: Collection[str] = (),
@@ -94,43 +183,58 @@ def make_grid(
     return Grid(title, heads, cells, tuple(notes)).without_blanks()
 
 
-def print_rows(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    optional: Sequence[str] = (),
-    **options: Any,
-) -> None:
-    """Print a table of text; see ``make_grid`` for its options and ``print_grid``."""
-    print_grid(make_grid(columns, rows, **options), optional=optional)
+def select_first(grid: Grid, most: int, elsewhere: str) -> Grid:
+    """Return the first rows of a table, with a note on where the others are."""
+    more = len(grid.rows) - most
+    notes = (f"{format_count(more, 'more row')}: {elsewhere}.", *grid.notes)
+    return replace(grid, rows=grid.rows[:most], notes=notes) if more > 0 else grid
 
 
-def print_grid(
-    grid: Grid,
-    console: Console | None = None,
-    *,
-    optional: Sequence[str] = (),
-    elsewhere: str = "a wider terminal and --json have them",
-) -> None:
-    """Print a table with its title above and its notes below; markup in it is not interpreted.
+_COLOURS = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow", "none": "bold"}
 
-    Outside of a terminal every row is one line, however long.
 
-    Args:
-        grid: The table.
-        console: Where it is printed.
-        optional: The titles of columns that a narrow terminal leaves out, the first one first.
-        elsewhere: Where the columns are that were left out, for a note.
+def show_verdict(verdict: Verdict, n_more: int) -> Iterator[Text]:
+    """Yield the verdict of a run, in small print its tests, and how many conclusions are left."""
+    more = f"{format_count(n_more, 'more conclusion')} in the report." if n_more else ""
+    small = " ".join(filter(None, (*verdict.small, more)))
+    lines = [(verdict.line, _COLOURS[verdict.state])]
+    lines += [(f"- {text}", "") for text in verdict.sentences]
+    lines += [(small, "dim")] * bool(small)
+    for line, style in lines:
+        yield Text(make_printable(line, None), style=style)
+
+
+_LONGEST_WORD = 15  # a longer one is folded in a narrow terminal
+_FIRST_LEFT_OUT = ("n", "p", "observed")
+_MOST_NAMES = 6
+_WIDE = Console(width=1_000_000, color_system=None)
+"""A console in which every table has room."""
+
+
+def _print_grid(grid: Grid, console: Console) -> None:
+    """Print a table with its title above and its notes below.
+
+    A narrow terminal leaves columns of numbers out, the last ones first. Outside of a terminal
+    every row is one line, however long.
     """
-    console = console or Output()
-    if console.is_terminal:
-        grid = _leave_out_columns(grid, console, optional, elsewhere=elsewhere)
     if grid.title:
         console.print(Text(grid.title, style="italic"), soft_wrap=not console.is_terminal)
-    table = _render(grid, console.width)
     if console.is_terminal:
-        console.print(table)
+        numbers = [column.title for column in grid.columns if column.numeric][:0:-1]
+        numbers.sort(key=lambda title: title not in _FIRST_LEFT_OUT)
+        shown, omitted = grid, list[str]()
+        while (fits := _WIDE.measure(_lay_out(shown)).minimum <= console.width) < bool(numbers):
+            omitted.append(numbers.pop(0))
+            shown = shown.select(*({column.title for column in shown.columns} - {*omitted}))
+        console.print(_lay_out(shown, is_rigid=fits))
+        if omitted:
+            names = [column.title for column in grid.columns if column.title in omitted]
+            text = "; ".join(names[:_MOST_NAMES])
+            text += f" and {len(names) - _MOST_NAMES} more" * (len(names) > _MOST_NAMES)
+            note = f"Too wide to show: {text} (a wider terminal and --json have them)."
+            grid = replace(grid, notes=(*grid.notes, note))
     else:  # at its full width without trailing blanks
+        table = _lay_out(grid)
         wide = Console(width=_WIDE.measure(table).maximum, color_system=None)
         with wide.capture() as capture:
             wide.print(table)
@@ -140,59 +244,32 @@ def print_grid(
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 
-_COLOURS = {"pass": "bold green", "fail": "bold red", "undecided": "bold yellow", "none": "bold"}
-
-
-def print_verdict(verdict: Verdict, n_more: int, console: Console) -> None:
-    """Print the verdict of a run, in small print its tests, and how many conclusions are left."""
-    more = f"{format_count(n_more, 'more conclusion')} in the report." if n_more else ""
-    small = " ".join(filter(None, (*verdict.small, more)))
-    lines = [(verdict.line, _COLOURS[verdict.state])]
-    lines += [(f"- {text}", "") for text in verdict.sentences]
-    lines += [(small, "dim")] * bool(small)
-    for line, style in lines:
-        text = Text(make_printable(line, None), style=style)
-        console.print(text, soft_wrap=not console.is_terminal)
-
-
-def _render(grid: Grid, width: int) -> Table:
-    """Return a table whose numbers and words stay whole if they fit a width."""
+def _lay_out(grid: Grid, *, is_rigid: bool = True) -> Any:
+    """Return a table of rich, whose numbers and words stay whole if it is rigid."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    least = _measure_columns(grid)
-    fits = _add_gaps(least) <= width
-    for column, least_width in zip(grid.columns, least, strict=True):
+    columns = []
+    for at, column in enumerate(grid.columns):
+        mark = max((len(row[at].mark) for row in grid.rows), default=0)
+        columns.append([_render_cell(row[at], mark) for row in grid.rows])
+        texts = [text.plain for text in columns[-1]]
+        words = " ".join([column.title, *([] if column.numeric else texts)]).split()
+        least = min(max(map(cell_len, words), default=0), _LONGEST_WORD)
+        if column.numeric:
+            least = max(least, *map(cell_len, texts), 0)
         table.add_column(
             Text(column.title),
             justify="right" if column.numeric else "left",
             vertical="bottom",
             overflow="fold",
-            min_width=least_width if fits else None,
+            no_wrap=False,
+            min_width=least if is_rigid else None,
         )
-    marks = [max((len(row[at].mark) for row in grid.rows), default=0) for at in range(len(least))]
-    for row in grid.rows:
-        table.add_row(*map(_render_cell, row, marks))
+    for cells in zip(*columns, strict=True):
+        table.add_row(*cells)
     return table
-
-
-def _measure_columns(grid: Grid) -> list[int]:
-    """Return the least width of each column: of its numbers, and of the words of its texts."""
-    widths = []
-    for at, column in enumerate(grid.columns):
-        cells = [row[at] for row in grid.rows]
-        texts = [column.title, *(cell.text for cell in cells if not column.numeric)]
-        words = max((cell_len(word) for text in texts for word in text.split()), default=0)
-        words = min(words, _LONGEST_WORD)
-        values = [cell_len(cell.text) for cell in cells] if column.numeric else [words]
-        mark = max((len(cell.mark) + 1 for cell in cells if cell.mark), default=0)
-        widths.append(max(words, max(values, default=0) + mark))
-    return widths
-
-
-def _add_gaps(widths: Sequence[int]) -> int:
-    return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _render_cell(cell: Cell, mark_width: int) -> Text:
@@ -202,49 +279,20 @@ def _render_cell(cell: Cell, mark_width: int) -> Text:
     return Text.assemble((make_printable(cell.text), style), (mark, "dim"))
 
 
-def print_line(
-    text: object, *, to_stderr: bool = False, longest: int | None = MAX_LINE_LENGTH
-) -> None:
-    """Print a text on one line, with line ends and control characters escaped.
+@contextmanager
+def show_progress(*, quiet: bool, verbose: bool = False) -> Iterator[Observer]:
+    """Yield the observer of a run; what plug-ins print meanwhile goes to standard error."""
+    from recbias.progress import open_observer
 
-    Args:
-        text: The text.
-        to_stderr: Whether to print to standard error.
-        longest: The maximum number of characters; None for no maximum, as for a path.
-    """
-    stream = sys.stderr if to_stderr else sys.stdout
-    print(make_printable(text, longest), file=stream, flush=to_stderr)
+    with open_observer(quiet=quiet, verbose=verbose) as observer, redirect_stdout(sys.stderr):
+        yield observer
 
 
-def print_text(text: str, *, to_stderr: bool = False) -> None:
-    """Print a text of several lines without shortening them."""
-    for line in text.split("\n"):
-        print_line(line, to_stderr=to_stderr, longest=None)
-
-
-def print_table(text: str) -> None:
-    """Print a table for other programs: unchanged, except that a terminal gets escapes."""
-    if sys.stdout.isatty():
-        print_text(text.removesuffix("\n"))
-    else:
-        sys.stdout.write(text)
-
-
-DONE, FAILED, USER, OUT_OF_TOLERANCE = 0, 1, 2, 3
-STOPPED = (129, 130, 143)
-"""The exit codes; the last are those of a closed terminal, an interrupt and SIGTERM."""
-
-MEANINGS = {
-    DONE: "done",
-    FAILED: "a stage failed",
-    USER: "the input is at fault",
-    OUT_OF_TOLERANCE: "a check failed",
-}
-"""The exit codes of a finished run in words."""
+# ---- errors ----
 
 
 @contextmanager
-def report_errors() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """Print an error of this block as ``error:`` and ``help:`` lines and exit with its code."""
     sys.excepthook = _report_bug
     guard_messages()
@@ -252,9 +300,7 @@ def report_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except RecbiasError as error:
-        for line in error.lines():
-            print_line(line, to_stderr=True)
-        raise typer.Exit(USER if isinstance(error, UserError) else FAILED) from None
+        raise _fail(error.lines(), USER if isinstance(error, UserError) else FAILED) from None
     except KeyboardInterrupt as error:
         with suppress(OSError):  # the terminal may be closed
             if line := claim_line(error):
@@ -264,27 +310,25 @@ def report_errors() -> Iterator[None]:
         _discard_output()
         raise typer.Exit(DONE) from None
     except (MemoryError, OSError) as error:
-        message, remedy, code = _describe_system_error(error)
-        if not message:
+        if is_shortage(error):
+            message, remedy = describe_shortage(error)
+            raise _fail([f"error: {message}", f"help: {remedy}"], FAILED) from None
+        if not isinstance(error, OSError) or error.filename is None:
             raise
-        print_line(f"error: {message}", to_stderr=True)
-        print_line(f"help: {remedy}", to_stderr=True)
-        raise typer.Exit(code) from None
-
-
-def _describe_system_error(error: BaseException) -> tuple[str, str, int]:
-    """Return what is said of an error of the system, the remedy and the exit code."""
-    if is_shortage(error):
-        return (*describe_shortage(error), FAILED)
-    if isinstance(error, OSError) and error.filename is not None:
         path = os.fsdecode(error.filename) if error.filename != "" else "."
-        remedy = "check that it exists and that you may read and write it, then run again"
-        return f"{path}: {error.strerror or error}", remedy, USER
-    return "", "", FAILED
+        remedy = "help: check that it exists and that you may read and write it, then run again"
+        raise _fail([f"error: {path}: {error.strerror or error}", remedy], USER) from None
+
+
+def _fail(lines: Iterable[str], code: int) -> typer.Exit:
+    """Print the lines of an error, and return the exit."""
+    for line in lines:
+        print_line(line, to_stderr=True)
+    return typer.Exit(code)
 
 
 @contextmanager
-def allow_closed_output() -> Iterator[None]:
+def _allow_closed_output() -> Iterator[None]:
     """Discard the output of this block that nobody reads, as in ``recbias run | head``.
 
     The command goes on, so that it ends with the exit code of its result.
@@ -294,18 +338,6 @@ def allow_closed_output() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
-
-
-@contextmanager
-def show_progress(options: Any) -> Iterator[Observer]:
-    """Yield the observer of a run; what plug-ins print meanwhile goes to standard error."""
-    from recbias.progress import open_observer
-
-    with (
-        open_observer(quiet=options.quiet, verbose=options.verbose) as observer,
-        redirect_stdout(sys.stderr),
-    ):
-        yield observer
 
 
 def _discard_output() -> None:
@@ -323,18 +355,7 @@ def _report_bug(
     print_line(message, to_stderr=True)
 
 
-SCHEMA_VERSION = 1
-"""Incremented when a key of a document is removed or changes its meaning."""
-
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of tables.")
-]
-
-RunName: TypeAlias = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
-]
-
-Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
+# ---- documents ----
 
 _NEEDED = {"needed", "needed_a", "needed_b"}
 """The counts of a row of `recbias power`."""
@@ -344,33 +365,23 @@ _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<w
 
 
 @contextmanager
-def open_document(*, is_wanted: bool) -> Iterator[dict[str, Any]]:
-    """Yield the document of a command, and print it when the block ends; else do nothing.
+def _open_document() -> Iterator[dict[str, Any]]:
+    """Yield the document of a command, and print it when the block ends.
 
     Whatever the block prints on standard output goes to standard error. An error of the block is
-    printed as a document with ``errors``, and raised. An interrupted command prints no document.
+    printed as a document with ``errors``, and raised.
     """
-    document: dict[str, Any] = {}
-    if not is_wanted:
-        yield document
-        return
+    document: dict[str, Any] = {"schema_version": SCHEMA_VERSION}
     try:
         with _send_output_to_stderr():
             yield document
     except RecbiasError as error:
-        _print_document({"errors": describe_errors(error)})
+        document["errors"] = describe_errors(error)
         raise
-    except typer.Exit as end:
-        if end.exit_code not in STOPPED:
-            _print_document(document)
-        raise
-    _print_document(document)
-
-
-def _print_document(document: Mapping[str, Any]) -> None:
-    """Print a document with its ``schema_version``."""
-    with allow_closed_output():
-        sys.stdout.write(render_document({"schema_version": SCHEMA_VERSION, **document}))
+    finally:
+        if len(document) > 1:
+            with _allow_closed_output():
+                sys.stdout.write(render_document(document))
 
 
 def render_document(document: Mapping[str, Any]) -> str:

@@ -15,7 +15,6 @@ from itertools import islice
 from statistics import fmean
 from typing import Any, TypeAlias
 
-from recbias.config.experiment import Experiment
 from recbias.core.context import (
     StageRecord,
     Stored,
@@ -241,14 +240,6 @@ class RequestTotals:
     completion_tokens: int = 0
     money: float | None = None
     problem: str = ""
-
-
-def asks_language_models(experiment: Experiment) -> bool:
-    """Return whether a model or a detector sends requests."""
-    models = [model.reranked.base if model.reranked else model for model in experiment.models]
-    return any(sends_requests(model.plugin) for model in models) or any(
-        isinstance(detector.plugin, AsksAboutItems) for detector in experiment.labels
-    )
 
 
 def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:

@@ -9,11 +9,9 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import (
-    Annotated,
     Any,
     Concatenate,
     Literal,
-    NamedTuple,
     ParamSpec,
     Protocol,
     TypeAlias,
@@ -66,78 +64,41 @@ class Silent:
         """Report nothing."""
 
 
-class Flag(NamedTuple):
-    """How the command line shows an option of a run.
-
-    Args:
-        help: What it does, in one sentence.
-        name: Its name, if it is not that of the field.
-        metavar: What its value is called.
-        envvar: The environment variable that it is read from.
-        default: The default in words.
-    """
-
-    help: str
-    name: str = ""
-    metavar: str | None = None
-    envvar: str | None = None
-    default: str | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What the command line, or a call from Python, adds to a spec.
 
-    Fields with a ``Flag`` are options of ``recbias run`` and ``recbias plan`` too.
+    All but ``progress`` and ``observer`` are options of ``recbias run`` and ``recbias plan``, with
+    this help:
 
     Args:
-        overrides: Settings such as ``models.1.neighbors=40``.
+        overrides: Settings such as models.1.neighbors=40. Repeatable.
         out: The folder of results.
-        data: The folder of datasets; by default ``$RECBIAS_DATA``, else ``data``.
+        data: The folder of datasets; by default $RECBIAS_DATA, else data.
         workers: The number of processes that train and query models in parallel.
-        executor: ``local``; ``ray`` needs the package of that name.
-        fresh: Whether to compute every stage again instead of reading the cache.
-        offline: Whether to forbid network access: a pretrained model that is not on this machine,
-            and a request to a language model without a stored reply, are errors.
+        executor: Where models are trained; ray needs the package of that name.
+        fresh: Compute every stage again instead of reading the cache.
+        offline: Use no network: a pretrained model that is not on this machine, and a request to
+            a language model without a stored reply, are errors.
         on_error: Whether the other models finish after one has failed.
-        limit: The number of queries to evaluate, from the first; all by default.
+        limit: The number of queries to evaluate, from the first, as a smoke test.
         device: The device of the models that name none themselves, instead of that of the spec.
-        store: The URL at which results are stored too, such as ``s3://bucket/recbias``.
+        store: The URL at which results are stored too, such as s3://bucket/recbias.
         progress: Whether to show the progress; by default only in a notebook.
         observer: Receives the progress of the run, instead of showing it.
     """
 
-    overrides: Annotated[
-        Sequence[str],
-        Flag("Override: models.1.neighbors=40. Repeatable.", "--set", metavar="KEY=VALUE"),
-    ] = ()
-    out: Annotated[Path | str, Flag("Folder of results.")] = Path("results")
-    data: Annotated[
-        Path | str | None, Flag("Folder of datasets.", envvar="RECBIAS_DATA", default="data")
-    ] = None
-    workers: Annotated[int, Flag("Number of processes that train models in parallel.")] = 1
-    executor: Annotated[Literal["local", "ray"], Flag("Where models are trained.")] = "local"
-    fresh: Annotated[bool, Flag("Compute every stage again instead of reading the cache.")] = False
-    offline: Annotated[bool, Flag("Use no network: a missing model or LLM reply is an error.")] = (
-        False
-    )
-    on_error: Annotated[
-        Literal["stop", "continue"], Flag("Whether the other models finish after one fails.")
-    ] = "continue"
-    limit: Annotated[int | None, Flag("Evaluate the first N queries only, as a smoke test.")] = (
-        None
-    )
-    device: Annotated[
-        str | None,
-        Flag(
-            "The device of the models that name none themselves.",
-            metavar="auto|cpu|cuda|cuda:1|mps",
-        ),
-    ] = None
-    store: Annotated[
-        str | None,
-        Flag("Where results are stored too: s3://bucket/folder, file:///...", metavar="URL"),
-    ] = None
+    overrides: Sequence[str] = ()
+    out: Path | str = Path("results")
+    data: Path | str | None = None
+    workers: int = 1
+    executor: Literal["local", "ray"] = "local"
+    fresh: bool = False
+    offline: bool = False
+    on_error: Literal["stop", "continue"] = "continue"
+    limit: int | None = None
+    device: str | None = None
+    store: str | None = None
     progress: bool | None = None
     observer: Observer | None = None
 
@@ -182,8 +143,3 @@ def take_options(
         return decorated
 
     return decorate
-
-
-def list_option_types() -> dict[str, Any]:
-    """Return the type of each option, with its ``Flag`` if it has one."""
-    return get_type_hints(RunOptions, include_extras=True)
