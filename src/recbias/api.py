@@ -47,7 +47,7 @@ from recbias.runner.planner import check_experiment, has_device, make_plan, plan
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:
-    from recbias.runner.folder import RunCost
+    from recbias.runner.manifest import RunCost
     from recbias.runner.ray import RayTasks
     from recbias.runs.tables import Run
 
@@ -269,9 +269,10 @@ def run(spec: Spec, options: RunOptions) -> Run:
         run.metrics.query("metric == 'nDCG'")[["model", "value", "ci_low", "ci_high"]]
     """
     from recbias.runner import folder as run_folder  # plans do not need these
+    from recbias.runner.manifest import RunCost
     from recbias.runs.tables import Run
 
-    cost = run_folder.RunCost()
+    cost = RunCost()
     out, fresh = options.results_folder, options.fresh
     _require_choice("--on-error", options.on_error, ("stop", "continue"))
     chains = create_executor(options.executor, options.workers)
@@ -348,6 +349,7 @@ def _write_files(
     from recbias.runner import results as tables
     from recbias.runner.claims import evaluate_claim
     from recbias.runner.gates import judge_checks
+    from recbias.runner.manifest import build_manifest, describe_inputs
     from recbias.runner.significance import compare_models
     from recbias.runner.tradeoffs import write_tradeoffs
 
@@ -376,14 +378,12 @@ def _write_files(
             groups=groups,
             significance=significance,
         )
-        inputs = run_folder.describe_inputs(run_plan, execution)
+        inputs = describe_inputs(run_plan, execution)
         return {**inputs, "checks": checks}
 
     with collect_warnings() as warnings:
         facts = files.fill("tables", write_tables)
-    run_manifest = run_folder.build_manifest(
-        run_plan, execution, cost, (*plan_warnings, *warnings), facts
-    )
+    run_manifest = build_manifest(run_plan, execution, cost, (*plan_warnings, *warnings), facts)
     run_manifest.failures += failures
     if run_plan.experiment.claim is not None:
         run_manifest.claim = evaluate_claim(run_plan, execution)

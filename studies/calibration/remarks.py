@@ -44,7 +44,7 @@ How to read the tables:
   sample. It is a range where it depends on the sample.
 - `75.0% of 150` is a row in which only 150 samples have an interval.
 - p-values are not corrected here. Permutation tests use 199 permutations.
-- Not in the tables: `components` of `variance_split`, `overlap_spread`, differences of more than
+- Not in the tables: `overlap_spread`, differences of more than
   two groups, `mad`, `worst` and `worst_quarter`, which have no interval, and EE-D over single
   items, which is a constant where each query has one list.
 - Coverage, Gini and entropy depend on the number of lists. Their intervals are about the value

@@ -355,12 +355,12 @@ def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:
     half_width = 12.7062 * np.sqrt(0.5 / 0.36 + 4.0)
     assert (low, high) == pytest.approx((5.0 - half_width, 5.0 + half_width), abs=1e-3)
     assert ResampledDirections(axes, agreement=0.6).compute_interval(3.0, means[:1]) is None
-    chosen = ResampledDirections(axes, agreement=0.6, is_chosen=True)
+    chosen = ResampledDirections(axes, agreement=0.6, choice="csvc")
     half_width = 12.7062 * np.sqrt(0.5 / 0.36 + (3 / 0.36 - 3) ** 2)
     ends = chosen.compute_interval(3.0, means)
     assert ends == pytest.approx((5.0 - half_width, 5.0 + half_width), abs=1e-3)
-    component = ResampledDirections(axes, agreement=0.6, is_component=True)
-    for direction, power in ((component, 3), (replace(component, is_centred=True), 2)):
+    component = ResampledDirections(axes, agreement=0.6, choice="pca")
+    for direction, power in ((component, 3), (replace(component, choice="pca_centred"), 2)):
         half_width = 12.7062 * np.sqrt(0.5 + (3 / 0.6**power - 3) ** 2)
         ends = direction.compute_interval(3.0, means)
         assert ends == pytest.approx((3.0 - half_width, 3.0 + half_width), abs=1e-3)

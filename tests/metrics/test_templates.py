@@ -788,14 +788,6 @@ def test_two_names_a_label_leave_no_interval_for_the_names() -> None:
         assert row.df == 2
 
 
-def test_components_by_hand() -> None:
-    # 7, 4/3, 5/3 and 4/3: in all 34/3
-    expected = {"label": 21 / 34, "name": 4 / 34, "template": 5 / 34, "rest": 4 / 34}
-    assert measure_shares(replace(SPLIT_RACE, form="components"), SPLIT_HAND) == pytest.approx(
-        expected
-    )
-
-
 def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
     lists = [[9], *SPLIT_LISTS[1:]]
     with collect_warnings() as warnings:
@@ -804,13 +796,6 @@ def test_lists_without_a_level_leave_an_unbalanced_design() -> None:
         )
     assert sum(measurement.value for measurement in measurements) == pytest.approx(1)
     assert "1 positions of the lists hold an item without level" in warnings[0]
-    with collect_warnings() as warnings:
-        undefined = replace(SPLIT_RACE, form="components").measure(
-            make_prompt_evidence(cross_names(make_names(2), 2), lists, LEVELS)
-        )
-    assert all(np.isnan(measurement.value) for measurement in undefined)
-    assert {(measurement.n, measurement.undefined) for measurement in undefined} == {(0, 4)}
-    assert "form: components needs an item with a level in every list" in warnings[-1]
 
 
 def test_lists_that_are_all_alike_split_nothing() -> None:
@@ -843,10 +828,9 @@ def test_a_planted_part_has_the_largest_share(part: str, rng: np.random.Generato
         "rest": rng.normal(0, 2, (2 * n, t)),
     }[part]
     of = make_prompt_evidence(cross_names(make_names(n), t), make_lists_split(levels), LEVELS)
-    for form in ("squares", "components"):
-        shares = measure_shares(replace(SPLIT_RACE, form=form), of)
-        assert max(shares, key=lambda source: shares[source]) == part
-        assert shares[part] > 0.6
+    shares = measure_shares(SPLIT_RACE, of)
+    assert max(shares, key=lambda source: shares[source]) == part
+    assert shares[part] > 0.6
 
 
 @pytest.mark.filterwarnings("ignore:the metric:UserWarning")
@@ -854,9 +838,6 @@ def test_designs_that_cannot_be_split() -> None:
     queries = SPLIT_HAND.queries.take(np.arange(7))
     ragged = make_prompt_evidence(queries, SPLIT_LISTS[:7], LEVELS)
     assert sum(measure_shares(SPLIT_RACE, ragged).values()) == pytest.approx(1)
-    with pytest.raises(Contradiction, match="not every name is in every template") as caught:
-        replace(SPLIT_RACE, form="components").check(ragged)
-    assert caught.value.where == "form"
     plain = make_prompt_queries(pd.DataFrame({"race": ["a", "b"]}, dtype=object))
     with pytest.raises(UnknownColumn, match="no column 'template'"):
         SPLIT_RACE.check(make_prompt_evidence(plain, [[0], [1]], LEVELS))

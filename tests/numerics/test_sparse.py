@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,50 +82,6 @@ def test_values_equal_those_of_the_other_rows(
     rows = (rng.random((q, n)) < rng.random()).astype(np.int32)
     expected = [float(measure(np.delete(rows, row, axis=0).sum(axis=0))) for row in range(q)]
     assert measure_without(csr_array(rows)) == pytest.approx(expected, nan_ok=True, abs=1e-12)
-
-
-def add_up(values: Any) -> Any:
-    total = 0.0
-    for index in range(values.size):
-        total += values[index]
-    return total
-
-
-LOOP = """
-import numpy as np
-import pytest
-from recbias.kernels.sparse import compile_loop
-
-def add_up(values):
-    total = 0.0
-    for index in range(values.size):
-        total += values[index]
-    return total
-
-print(compile_loop(add_up)(np.arange(10.0)))
-"""
-
-
-@pytest.mark.slow
-def test_corrupt_cache_files_are_ignored(tmp_path: Path) -> None:
-    script = tmp_path / "loop.py"
-    script.write_text(LOOP, encoding="utf-8")
-
-    def run() -> str:
-        # only a new process reads the cache
-        process = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
-        assert process.returncode == 0, process.stderr
-        return process.stdout.strip()
-
-    assert run() == "45.0"
-    cache_files = sorted((tmp_path / "__pycache__").glob("*.nb?"))
-    assert {path.suffix for path in cache_files} == {".nbc", ".nbi"}
-    for path in cache_files:
-        content = path.read_bytes()
-        for broken in (b"", content[: len(content) // 2]):
-            path.write_bytes(broken)
-            assert run() == "45.0"
-        path.write_bytes(content)
 
 
 def sum_rows(table: Any, rows: Any) -> float:

@@ -143,13 +143,19 @@ def test_a_summary_of_groups_of_items_is_that_of_their_means() -> None:
     assert (mean["value"], mean["std"], mean["n"]) == (0.0, 0.0, 2)
 
 
+def pool_values(folds: list[Measurement]) -> FloatArray:
+    pooled = pool_units(folds)
+    assert pooled is not None
+    return pooled.values
+
+
 def test_users_in_some_folds_have_the_interval_of_the_mean_over_folds() -> None:
     # a and b in fold 1 (0 and 1), only b in fold 2 (0): m = (0.5 + 0) / 2 = 0.25
     # a: 0.25 - 0.25/2 = 0.125; b: 0.25 + 0.75/2 - 0.25 = 0.375; se 0.125, t(1) 12.706205
     folds = [measure([0.0, 1.0], "ab"), measure([math.nan, 0.0], "ab")]
-    assert pool_units(folds) == pytest.approx([0.125, 0.375])
+    assert pool_values(folds) == pytest.approx([0.125, 0.375])
     assert estimate_interval(folds, 0.25)[1] == pytest.approx(0.25 + 12.706205 * 0.125)
-    assert pool_units([folds[0], measure([0.0], "b")]) == pytest.approx([0.125, 0.375])
+    assert pool_values([folds[0], measure([0.0], "b")]) == pytest.approx([0.125, 0.375])
 
 
 @pytest.mark.parametrize(("gap", "most"), [("difference", 1.0), ("std", math.sqrt(0.5))])

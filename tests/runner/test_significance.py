@@ -145,6 +145,18 @@ def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None
     assert table["p"][0] == pytest.approx(2 * stats.norm.sf(z), rel=1e-6)
 
 
+def test_gaps_of_several_groups_are_not_compared_where_a_group_has_no_value() -> None:
+    rng = np.random.default_rng(1)
+    parts = {name: rng.normal(size=50) for name in ("g=a", "g=b", "g=c")}
+    undefined = parts | {"g=c": np.append(parts["g=c"][:-1], np.nan)}
+    for of_groups, n_rows in ((parts, 1), (undefined, 0)):
+        gap = Measurement(0.5, 9, 0, parts=of_groups)
+        rows = [ModelMeasurement("d", name, 42, 1, METRIC, gap) for name in "ab"]
+        with collect_warnings():
+            table, failures = compare_models(rows, [TEST], 42)
+        assert (len(table), failures) == (n_rows, [])
+
+
 def test_each_test_has_rows_and_the_bootstrap_is_not_repeated() -> None:
     from recbias.statistics.paired import Wilcoxon
 
@@ -318,6 +330,15 @@ def test_row_without_variance_is_undefined_with_a_remark(
     )
     assert table["remark"].tolist() == [remark]
     assert table[["detectable", "needed"]].isna().all(axis=None)
+
+
+def test_a_comparison_without_a_number_of_units_has_a_detectable_difference_only() -> None:
+    row = compare_pairs(np.arange(6.0), test="gap_change", n=math.nan, df=20.0)
+    (answer,) = compute_power_rows(make_tables([row]), PowerQuestion(difference=0.1)).to_dict(
+        "records"
+    )
+    assert answer["detectable"] > 0
+    assert answer["remark"] == "the number of units is not known"
 
 
 def make_crossed(seed: int = 0) -> tuple[list[str], FloatArray]:

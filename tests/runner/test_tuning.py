@@ -12,7 +12,6 @@ from recbias.config.specs import Choice, Range
 from recbias.core import context as context_module
 from recbias.core.context import Pruned, stage_context
 from recbias.core.dataset import Dataset, Reviews, Split, TrainingData
-from recbias.core.errors import BrokenContract
 from recbias.models.baselines import MostPop
 from recbias.models.factorization import MF
 from recbias.models.knn import ItemKNN
@@ -116,8 +115,6 @@ def test_an_interrupted_trial_resumes_with_the_same_result(
 def test_values_of_a_choice_are_found_by_value_and_type() -> None:
     choice = Choice("x", (1, True, 1.0, "1"), (1, True, 1.0, "1"))
     assert [find_choice(choice, value) for value in choice.values] == [0, 1, 2, 3]
-    with pytest.raises(BrokenContract, match="2 is not among the values of x"):
-        find_choice(choice, 2)
 
 
 GRID = (
@@ -232,4 +229,5 @@ def test_a_model_receives_training_and_validation_reviews() -> None:
     split = Split(train, None, validation)
     scorer = ValidationScorer(split.training_data(reviews=dataset.reviews), make_metric_spec())
     # i2 has no training row, so it is no candidate
-    assert scorer.score(AnswerQueries(Reader(), "Reader", 2, 1, 1)) == 0.0
+    answer = AnswerQueries(Reader(), "Reader", 2, 1, 1)
+    assert scorer.measure(answer(*scorer.inputs)) == 0.0

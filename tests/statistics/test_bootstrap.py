@@ -29,7 +29,6 @@ from recbias.statistics.bootstrap import (
     prepare_sums,
     resample_linear_part,
     resample_means,
-    resample_squares,
     resample_sums,
     sample_cluster_weights,
     sample_slot_weights,
@@ -159,18 +158,6 @@ def test_sums_of_joined_rows_are_exact_in_single_precision(rng: np.random.Genera
     np.testing.assert_array_equal(prepare_sums(csr_array(counts))(weights), weights @ counts)
     assert prepare_sums(counts * 10**6)(weights).dtype == np.float64
     assert prepare_sums(counts * 0.5)(weights).dtype == np.float64
-
-
-@pytest.mark.parametrize("large", [10, 100])
-def test_squares_of_samples_are_those_of_their_sums(
-    large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bootstrap, "LARGE", large)
-    monkeypatch.setattr(bootstrap, "N_SETS", 6)
-    rows = csr_array(rng.normal(size=(40, 9)) * (rng.random((40, 9)) < 0.5))
-    sums = np.concatenate([*resample_sums(rows, 50, 3)])
-    squares = resample_squares(rows, 50, 3)
-    np.testing.assert_allclose(squares, (sums**2).sum(axis=1), rtol=1e-12)
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(6, 40), n_sets=st.integers(1, 5))

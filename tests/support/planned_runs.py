@@ -15,7 +15,7 @@ from recbias.core.measures import METRICS, SIGNIFICANCE
 from recbias.reports.published import Join, PublishedTable, load_published
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import ALL
-from recbias.runner.folder import describe_metric
+from recbias.runner.manifest import describe_metric
 
 CATALOGUE = "(dataset)"
 """The model of metrics of the dataset."""
@@ -55,9 +55,7 @@ def describe_plan(experiment: Experiment) -> Mapping[str, Any]:
     return {
         "models": [{"label": model.label, "name": model.name} for model in experiment.models],
         "datasets": [{"label": dataset.label} for dataset in experiment.datasets],
-        "metrics": [
-            describe_metric(metric).model_dump(exclude_unset=True) for metric in experiment.metrics
-        ],
+        "metrics": [describe_metric(metric) for metric in experiment.metrics],
     }
 
 

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from pickle import UnpicklingError  # noqa: TID251  an error that numba raises; no pickle is read
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,13 +77,6 @@ _FAST_MATH = frozenset({"reassoc", "contract", "arcp", "nsz"})
 """Allow any order of summation, as in a matrix product, but keep NaN and infinity."""
 
 
-_CACHE_ERRORS = (
-    *(OSError, EOFError, UnpicklingError, ValueError, TypeError),
-    *(AttributeError, ImportError, LookupError, RuntimeError),
-)
-"""What numba raises if the cached machine code cannot be read or written."""
-
-
 @cache
 def compile_loop(
     loop: Callable[..., Any], *, exact: bool = False, parts: tuple[Callable[..., Any], ...] = ()
@@ -92,8 +84,8 @@ def compile_loop(
     """Compile a function of arrays, tuples and numbers to machine code.
 
     It is compiled at the first call for each combination of argument types and cached by numba,
-    beside the source or in the user's cache folder. If the cache is not writable, full or corrupt,
-    each process compiles again. The results are deterministic. With ``exact``, every operation is
+    beside the source or in the user's cache folder. Without such a folder each process compiles
+    again. The results are deterministic. With ``exact``, every operation is
     rounded as numpy rounds it; else sums may be taken in any order. The ``parts`` are functions
     that the loop calls, and are compiled in the same way; a change of theirs is not seen by the
     cache, unless the file of the loop changes too.
@@ -107,37 +99,9 @@ def compile_loop(
         register_jitable(fastmath=fast, error_model="numpy")(part)
     njit: Any = partial(numba.njit, fastmath=fast, error_model="numpy", nogil=True)
     try:
-        compiled: Any = njit(cache=True)(loop)
+        return njit(cache=True)(loop)  # type: ignore[no-any-return]
     except RuntimeError:  # no folder for the cache
-        compiled = njit()(loop)
-    if not hasattr(compiled, "compile"):  # compilation is switched off, as by NUMBA_DISABLE_JIT
-        return loop
-
-    described: set[Any] = set()
-
-    def run(*arguments: Any) -> Any:
-        nonlocal compiled
-        kinds = _describe(arguments)
-        if kinds not in described:
-            types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
-            try:
-                compiled.compile(types)
-            except _CACHE_ERRORS:
-                compiled = njit()(loop)
-            described.add(kinds)
-        return compiled(*arguments)
-
-    return run
-
-
-def _describe(argument: Any) -> Any:
-    """Return what decides the type of an argument for numba, whose own description is slow."""
-    if isinstance(argument, tuple):
-        return tuple(map(_describe, argument))
-    if isinstance(argument, np.ndarray):
-        flags = argument.flags
-        return argument.dtype, argument.ndim, flags.c_contiguous, flags.writeable, flags.aligned
-    return type(argument)
+        return njit()(loop)  # type: ignore[no-any-return]
 
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ The corrected measures are rescaled to what lists of these lengths can reach. ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -16,11 +16,10 @@ from annotated_types import Interval
 from recbias.core.dataset import AnyArray, FloatArray, Matrix, divide
 from recbias.core.docstrings import InheritsSections
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Direction, Measurement
+from recbias.core.measures import Direction
 from recbias.kernels.sparse import build_rows
 from recbias.metrics.base import Cutoff, PerQuery, Totals, WholeSet, mark_candidates
 from recbias.metrics.popularity import CandidateMetric, build_candidate_matrix, locate_candidates
-from recbias.statistics.bootstrap import build_estimate, resample_squares
 from recbias.statistics.inequality import (
     cover,
     cover_without_rows,
@@ -365,14 +364,13 @@ class OverallExposure(_JointExposure, WholeSet):
 
     direction: ClassVar[Direction] = "lower"
 
-    def measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        """Return the estimate, with its bootstrap samples."""
+    def totals(self, evidence: Evidence) -> Totals:
+        """Return the differences of each query, and the mean square of their means."""
         differences, n_relevant = self._build_differences(evidence)
         rows = differences if n_relevant.all() else differences[np.flatnonzero(n_relevant > 0)]
-        value, replicates = np.nan, np.full(evidence.n_bootstrap, np.nan)
-        if all(rows.shape):
-            scale = rows.shape[0] ** 2 * rows.shape[1]
-            value = float(np.square(rows.sum(axis=0)).sum()) / scale
-            seed = evidence.bootstrap_seed
-            replicates = resample_squares(rows, evidence.n_bootstrap, seed) / scale
-        return [build_estimate(value, replicates, rows.shape[0], n_relevant.size)]
+        scale = rows.shape[0] ** 2 * max(rows.shape[1], 1)
+
+        def estimate(sums: AnyArray) -> FloatArray:
+            return np.asarray(np.square(sums).sum(axis=-1) / scale)
+
+        return Totals(rows, estimate, n_excluded=n_relevant.size - rows.shape[0])

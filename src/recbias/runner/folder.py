@@ -1,15 +1,14 @@
-"""The manifest of a run: its spec, its environment and the record of each stage.
-
-The files of a run in ``results/<name>/<run id>/``, published all at once.
-"""
+"""The files of a run in ``results/<name>/<run id>/``, published all at once."""
 
 from __future__ import annotations
 
 import errno
+import json
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,302 +16,39 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.config.experiment import PluginSpec
-from recbias.core.context import Failure, StageRecord, Stored, collect_warnings, warn
-from recbias.core.dataset import Dataset, Split
-from recbias.core.docstrings import read_formula, read_section, read_summary
+from recbias.core.context import StageRecord, Stored, collect_warnings, warn
+from recbias.core.dataset import AnyArray, Ids, Split
 from recbias.core.errors import Unwritable
-from recbias.core.evidence import RankedLists
+from recbias.core.evidence import RankedLists, Responses
 from recbias.core.files import compute_digest, digest_file, has_file
-from recbias.core.grouping import parse_uncertain_label
 from recbias.core.machine import measure_peak_memory_mb, point_link, reset_peak_memory
-from recbias.core.measures import GROUPS, METRICS, SIGNIFICANCE
+from recbias.core.measures import (
+    COUNTS,
+    DIRECTIONS,
+    GROUPS,
+    IMPORTANCES,
+    LEARNING_CURVE,
+    LEARNING_CURVES,
+    METRICS,
+    SIGNIFICANCE,
+    TRIALS,
+)
 from recbias.core.queries import Queries
-from recbias.formats import manifest
 from recbias.formats.manifest import Manifest, parse_manifest
 from recbias.formats.yaml import dump
-from recbias.runner.address import (
-    describe_environment,
-    digest_own_sources,
-    digest_package,
-    name_gpus,
-)
+from recbias.runner.address import describe_environment, digest_own_sources, digest_package
 from recbias.runner.boundary import attempt
 from recbias.runner.execute import Executor
-from recbias.runner.plan import ModelPlan, Plan, Stage
-from recbias.runner.planner import describe_devices
+from recbias.runner.manifest import RunCost, describe_failure, list_searches
+from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.results import (
     ModelMeasurement,
-    QueryDigests,
-    TableWriter,
+    Place,
     build_metrics_table,
-    describe_searches,
-    encode_column,
-    list_searches,
+    locate,
     make_fit_keys,
-    repeat_keys,
-    write_label_replies,
-    write_learning_curves,
-    write_response_lines,
-    write_searches,
-    write_supplements,
 )
-from recbias.runner.stages import ModelOutputs
 from recbias.runner.store import Store, report_unwritable
-from recbias.runner.tuning import SearchResult, nan_to_none
-from recbias.statistics.groups import DEFINITIONS, UNCERTAIN_MEANS
-
-
-@dataclass
-class RunCost:
-    """What a run takes from the moment that this object is made: seconds, and the largest peak."""
-
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    peak_memory_mb: float = 0.0
-    _start: float = field(default_factory=time.perf_counter)
-
-    def measure(self) -> dict[str, Any]:
-        """Return what the run has taken so far, as the manifest has it."""
-        self.peak_memory_mb = max(self.peak_memory_mb, measure_peak_memory_mb())
-        return {
-            "seconds": round(time.perf_counter() - self._start, 3),
-            "peak_memory_mb": round(self.peak_memory_mb, 1),
-        }
-
-
-def describe_inputs(plan: Plan, executor: Executor) -> dict[str, Any]:
-    """Return what the manifest has of the datasets and queries, as plain values."""
-    datasets, queries = _describe_datasets(plan, executor), _describe_queries(plan, executor)
-    return {
-        "datasets": [row.model_dump() for row in datasets],
-        "queries": [row.model_dump() for row in queries],
-        "evaluated": [row.model_dump() for row in _digest_contents(plan, executor)],
-    }
-
-
-def build_manifest(
-    plan: Plan,
-    executor: Executor,
-    cost: RunCost,
-    warnings: Sequence[str],
-    facts: Mapping[str, Any],
-) -> Manifest:
-    """Return the manifest of a run; ``facts`` are its datasets, queries and checks."""
-    records = [*executor.records.values()]
-    experiment, searches = plan.experiment, list_searches(plan, executor)
-    failed = [
-        _describe_failure(record, record.failure)
-        for record in records
-        if record.failure is not None
-    ]
-    return Manifest(
-        schema_version=1,
-        name=experiment.name,
-        spec_digest=plan.spec_digest,
-        **describe_environment(),
-        started=cost.started.isoformat(timespec="seconds"),
-        **cost.measure(),
-        seeds=list(experiment.seeds),
-        limit=plan.options.limit,
-        datasets=[manifest.Dataset(**row) for row in facts["datasets"]],
-        queries=[manifest.Asked(**row) for row in facts["queries"]],
-        evaluated=[manifest.Evaluated(**row) for row in facts["evaluated"]],
-        split=_describe_plugin(experiment.split) if experiment.split else None,
-        models=[_describe_model(model, plan) for model in experiment.models],
-        gpus=name_gpus(device for stage in plan.stages for device in stage.devices),
-        searches=[_describe_search(model_plan, search) for model_plan, search in searches],
-        metrics=[describe_metric(metric) for metric in experiment.metrics],
-        undefined=[
-            manifest.Undefined(
-                metric=metric.label, k=metric.cutoff, model=model.label, missing=missing
-            )
-            for metric, model, missing in plan.undefined
-        ],
-        tests=[_describe_plugin(test) for test in experiment.tests],
-        addresses=[
-            manifest.Address(
-                **make_fit_keys(model_plan),
-                metric=metric.label,
-                k=metric.cutoff,
-                address=stage.digest,
-            )
-            for model_plan in plan.model_plans
-            for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
-        ],
-        stages=[asdict(record) for record in records],
-        checks=[*facts["checks"]],
-        offline=plan.options.offline,
-        failures=failed,
-        warnings=merge_warnings(records, warnings),
-    )
-
-
-def describe_metric(metric: PluginSpec) -> manifest.Metric:
-    """Return the definition of a metric."""
-    plugin = metric.plugin
-    definition: dict[str, Any] = {
-        "metric": metric.label,
-        "k": metric.parameters.get("k"),
-        "name": metric.name,
-        "parameters": metric.parameters | metric.split_settings,
-        "summary": read_summary(type(plugin)),
-        "formula": read_formula(type(plugin)),
-        "direction": metric.direction,
-        "needs": sorted(metric.needs),
-        "values": read_section(type(plugin), "Range"),
-        "unit": plugin.unit,
-        "source": read_section(type(plugin), "Source"),
-        "family": _name_family(type(plugin)),
-    }
-    gap = metric.grouping.gap if metric.grouping else ""
-    label = parse_uncertain_label(metric.grouping.by) if metric.grouping else None
-    if label is not None:
-        means = UNCERTAIN_MEANS[label.assumption]
-        definition["formula"] = f"{means}. x: {definition['formula']}"
-    if gap not in DEFINITIONS:
-        return manifest.Metric(**definition)
-    words = DEFINITIONS[gap]
-    definition |= {
-        "summary": f"The {words.text} of the groups g of queries. Metric: {definition['summary']}",
-        "formula": f"{words.formula}, where {words.subject}\n\n{definition['formula']}",
-        "values": words.values or definition["values"],
-        "group_direction": plugin.direction,
-    }
-    return manifest.Metric(**definition)
-
-
-def _name_family(plugin: type) -> str:
-    """Return the family of a metric of recbias, as in ``accuracy``; blank for others."""
-    package, _, module = plugin.__module__.partition(".metrics.")
-    name = module.partition(".")[0].replace("_", " ") if package == "recbias" else ""
-    return {"labels": "labelled items", "templates": "prompts"}.get(name, name)
-
-
-def _describe_plugin(spec: PluginSpec) -> manifest.Plugin:
-    return manifest.Plugin(label=spec.label, name=spec.name, parameters=spec.parameters)
-
-
-def _describe_model(model: PluginSpec, plan: Plan) -> manifest.Model:
-    """Return a model with its device; its tuned settings are listed without a value."""
-    placed = next(each.model for each in plan.model_plans if each.model.label == model.label)
-    parameters, settings = dict(model.parameters), describe_devices(placed.plugin)
-    settings["is_baseline"] = model.is_baseline
-    if model.reranked is not None:
-        settings["baseline"] = model.reranked.base.label
-    if model.tune is not None:
-        tuned = [dimension.parameter for dimension in model.tune.space]
-        parameters = {name: value for name, value in parameters.items() if name not in tuned}
-        settings["searched"] = tuned
-    return manifest.Model(label=model.label, name=model.name, parameters=parameters, **settings)
-
-
-def _describe_search(model_plan: ModelPlan, search: SearchResult) -> manifest.Search:
-    states, tune = [trial.state for trial in search.trials], model_plan.model.tune
-    prefix = "p of " if tune is not None and tune.objective == "largest_p" else ""
-    return manifest.Search(
-        **make_fit_keys(model_plan),
-        tune=tune and tune.written,
-        metric=f"{prefix}{tune.metric.label}" if tune else None,
-        k=tune.metric.cutoff if tune else None,
-        direction=tune.direction if tune else None,
-        settings=dict(search.best.settings),
-        value=search.best.value,
-        trial=search.best.number,
-        failed=states.count("failed"),
-        pruned=states.count("pruned"),
-        excluded=states.count("excluded"),
-        seconds=round(sum(trial.seconds for trial in search.trials), 3),
-        trials=[
-            {"trial": trial.number, "state": trial.state, "value": nan_to_none(trial.value)}
-            for trial in search.trials
-        ],
-    )
-
-
-def _describe_datasets(plan: Plan, executor: Executor) -> list[manifest.Dataset]:
-    descriptions = []
-    for spec in plan.experiment.datasets:
-        context = next(
-            context for context in plan.data_contexts if context.keys.dataset == spec.label
-        )
-        dataset: Dataset = executor.value(context.dataset)
-        rows = dataset.interactions
-        users = rows.n_users if dataset.unit == "user" else 0  # of a log that names none
-        counts = {"users": users, "items": rows.n_items, "interactions": len(rows)}
-        descriptions.append(
-            manifest.Dataset(
-                label=spec.label,
-                name=spec.source.name,
-                parameters=spec.source.parameters,
-                filters=[_describe_plugin(data_filter) for data_filter in spec.filters],
-                files=dict(plan.files[spec.label]),
-                counts={name: int(n) for name, n in (counts | dataset.counts).items()},
-                value_labels=getattr(spec.source.plugin, "value_labels", {}),
-            )
-        )
-    return descriptions
-
-
-def _describe_queries(plan: Plan, executor: Executor) -> list[manifest.Asked]:
-    """Return the queries of each data context, without repetitions."""
-    descriptions = {}
-    for context in plan.data_contexts:
-        queries = executor.value(context.queries)
-        description = manifest.Asked(
-            dataset=context.keys.dataset,
-            asked=len(queries),
-            unit=queries.unit,
-            labels=list_cooccurring_labels(queries.labels.frame),
-            parameters=plan.experiment.queries.parameters,
-        )
-        descriptions[str(description)] = description
-    return list(descriptions.values())
-
-
-def _digest_contents(plan: Plan, executor: Executor) -> Iterator[manifest.Evaluated]:
-    """Yield the digests of what the lists of each data context are for, and compared with."""
-    for context in plan.data_contexts:
-        keys, split = context.keys, executor.value(context.split)
-        test = split.test if isinstance(split, Split) else None
-        yield manifest.Evaluated(
-            dataset=keys.dataset,
-            seed=keys.seed or 0,
-            fold=keys.fold or 0,
-            queries=executor.value(context.queries).ids.digest,
-            test="" if test is None else test.digest_pairs(),
-        )
-        executor.forget((context.split,))
-
-
-def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
-    """Return for each label the other labels that occur with it in a query.
-
-    >>> labels = {"race": ["white", None], "age": ["old", None], "place": [None, "bank"]}
-    >>> list_cooccurring_labels(pd.DataFrame(labels))
-    {'race': ['age'], 'age': ['race'], 'place': []}
-    """
-    present = labels.notna().to_numpy().astype(np.float32)
-    names, counts = [str(name) for name in labels.columns], present.T @ present
-    return {
-        name: [other for other, n in zip(names, row, strict=True) if n and other != name]
-        for name, row in zip(names, counts, strict=True)
-    }
-
-
-def _describe_failure(record: StageRecord, failure: Failure) -> dict[str, Any]:
-    keys = {name: getattr(record, name) for name in ("stage", "dataset", "model", "seed", "fold")}
-    return {**keys, **asdict(failure)}
-
-
-def merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> list[str]:
-    """Return the warnings of the run, then those of its stages, once per fitted model."""
-    merged = dict.fromkeys(warnings)
-    for stage in stages:
-        keys = (stage.dataset, stage.seed, stage.fold, stage.model)
-        for warning in stage.warnings:
-            merged.setdefault(f"{keys}{warning}", f"{stage.stage}: {warning}")
-    return list(dict.fromkeys(text or warning for warning, text in merged.items()))
-
 
 _REFERENCE = "reference.csv"
 """A table that `recbias report` may write again."""
@@ -489,10 +225,16 @@ class StoredFiles:
         )
 
 
+# ---- what is written into it ----
+
+
 def write_spec(folder: Path, plan: Plan, executor: Executor) -> None:
-    """Write ``spec.yaml``, with the settings that were found."""
-    searches = list_searches(plan, executor)
-    spec = dump(plan.experiment.as_spec()) + "".join(describe_searches(searches))
+    """Write ``spec.yaml``, with the settings that were found as comments: it searches again."""
+    spec = dump(plan.experiment.as_spec())
+    for model_plan, search in list_searches(plan, executor):
+        keys, settings = model_plan.data_context.keys, search.best.settings
+        fit = f"{model_plan.model.label} on {keys.dataset}, seed {keys.seed}, fold {keys.fold}"
+        spec += f"# chosen for {fit}: {json.dumps(settings, ensure_ascii=False)}\n"
     (folder / "spec.yaml").write_text(spec, encoding="utf-8")
 
 
@@ -506,35 +248,294 @@ def write_tables(
     significance: pd.DataFrame,
 ) -> None:
     """Write the tables of values, tests and searches."""
-    if searches := list_searches(plan, executor):
-        write_searches(folder, searches)
+    _write_searches(folder, plan, executor)
     METRICS.write(folder, build_metrics_table(measured))
     SIGNIFICANCE.write(folder, significance)
     if groups:
         GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
 
 
+def _write_searches(folder: Path, plan: Plan, executor: Executor) -> None:
+    """Write ``trials.csv`` and ``importances.csv``; no files without a search."""
+    trials: list[dict[str, Any]] = []
+    importances: list[dict[str, Any]] = []
+    for model_plan, search in list_searches(plan, executor):
+        fit_keys = make_fit_keys(model_plan)
+        trials += (
+            {
+                **fit_keys,
+                "trial": trial.number,
+                "value": trial.value,
+                "state": trial.state,
+                "seconds": round(trial.seconds, 3),
+                "epochs": len(trial.curve) or None,
+                "settings": json.dumps(trial.settings, ensure_ascii=False),
+            }
+            for trial in search.trials
+        )
+        importances += (
+            {**fit_keys, "setting": name, "importance": share}
+            for name, share in search.importances.items()
+        )
+    if trials:
+        TRIALS.write(folder, trials)
+        IMPORTANCES.write(folder, importances)
+
+
 def write_units(
     folder: Path, plan: Plan, executor: Executor, measured: Sequence[ModelMeasurement]
 ) -> None:
     """Write what is behind the values: units, bootstrap samples, counts and directions."""
-    write_supplements(folder, measured, _digest_queries(plan, executor))
+    digests = {
+        locate(context.keys): executor.value(context.queries).ids.digest
+        for context in plan.data_contexts
+    }
+    _write_parquet(folder / "per_unit.parquet", _build_unit_chunks(measured))
+    _write_parquet(folder / "replicates.parquet", _build_replicate_chunks(measured, digests))
+    if counts := [row for value in measured for row in _list_counts(value)]:
+        COUNTS.write(folder, counts)
+    _write_directions(folder, measured)
+
+
+def _build_unit_chunks(measured: Iterable[ModelMeasurement]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of the units of each measurement that has some."""
+    for row in measured:
+        units = row.measurement.units
+        if units is None or units.errors is not None:  # of which no mean has the interval alone
+            continue
+        n = units.values.size
+        yield {
+            **_repeat_keys(row.fit_keys | {"unit": units.unit}, n),
+            "unit_id": _encode_column(np.arange(n), units.ids),
+            **_repeat_keys(row.metric_keys, n),
+            "value": units.values,
+        }
+
+
+def _build_replicate_chunks(
+    measured: Iterable[ModelMeasurement], query_digests: Mapping[Place, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the columns of the bootstrap samples of values of whole sets.
+
+    Values of a target are excluded, since there may be many thousands, and those of several seeds
+    or folds. Runs with the same digest of the queries share their samples.
+    """
+    for row in measured:
+        replicates, units = row.measurement.replicates, row.measurement.units
+        if replicates is None or units is not None or row.measurement.target or row.is_pooled:
+            continue
+        n, keys = replicates.size, row.fit_keys | row.metric_keys
+        yield {
+            **_repeat_keys(keys | {"queries": query_digests[row.place]}, n),
+            "df": np.full(n, row.measurement.df, dtype=np.float64),
+            "log_scale": np.full(n, row.measurement.log_scale),
+            "value": replicates,
+        }
+
+
+def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
+    """Return the rows of the counts that determine a value."""
+    counts = value.measurement.counts
+    if counts is None:
+        return []
+    keys = value.fit_keys | value.metric_keys
+    numbered = [f"count_{number}" for number in range(1, counts.size + 1)]
+    names = getattr(value.metric.plugin, "count_names", numbered)
+    rows = zip(names, counts.ravel().tolist(), strict=True)
+    return [{**keys, "name": name, "count": count} for name, count in rows]
+
+
+def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> None:
+    """Write each direction once, a unit vector ``float64[d]``, and the table of them."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for value in measured:
+        for name, axis in value.measurement.axes.items():
+            row = value.fit_keys | {"metric": value.metric.label, "direction": name}
+            key = tuple(row.values())
+            if key in rows or np.isnan(axis).any():
+                continue
+            file = f"directions/{len(rows) + 1}.npy"
+            rows[key] = row | {"dimensions": axis.size, "file": file}
+            (folder / file).parent.mkdir(exist_ok=True)
+            np.save(folder / file, axis, allow_pickle=False)
+    if rows:
+        DIRECTIONS.write(folder, rows.values())
 
 
 def write_answers(folder: Path, plan: Plan, executor: Executor) -> None:
     """Write what the models answered, and what their training recorded."""
-    _write_lists(folder, plan, executor)
-    write_label_replies(folder / "label_replies.jsonl", plan, executor)
-    write_learning_curves(folder, plan, executor)
+    popularity: list[dict[str, Any]] = []
+    _write_parquet(folder / "lists.parquet", _write_lists(folder, plan, executor, popularity))
+    _write_parquet(folder / "popularity.parquet", popularity)
+    _write_label_replies(folder / "label_replies.jsonl", plan, executor)
+    _write_learning_curves(folder, plan, executor)
 
 
-def _digest_queries(plan: Plan, executor: Executor) -> QueryDigests:
-    """Return the digest of the queries of each dataset, seed and fold."""
-    contexts: dict[tuple[str, int | str, int | str], Stage] = {
-        (context.keys.dataset, context.keys.seed or 0, context.keys.fold or 0): context.queries
+def _write_lists(
+    folder: Path, plan: Plan, executor: Executor, popularity: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the columns of the lists; add the popularity of items, and write the responses."""
+    for context in plan.data_contexts:
+        split: Split = executor.value(context.split)
+        queries: Queries = executor.value(context.queries)
+        n, keys = split.train.n_items, context.keys
+        data_keys = {"dataset": keys.dataset, "seed": keys.seed, "fold": keys.fold}
+        popularity.append(
+            {
+                **_repeat_keys(data_keys, n),
+                "item_id": _encode_column(np.arange(n), split.train.item_ids.ids),
+                "interactions": split.train.item_counts(),
+            }
+        )
+        for model_plan in plan.model_plans:
+            answer = model_plan.answer
+            if model_plan.data_context is not context or answer is None:
+                continue
+            if executor.has_succeeded(answer):
+                outputs = executor.value(answer)
+                if outputs.lists is not None:
+                    yield from _build_list_chunks(model_plan, outputs.lists, queries, split)
+                if outputs.responses is not None and len(outputs.responses):
+                    rows = _list_responses(outputs.responses, make_fit_keys(model_plan))
+                    _append_lines(folder / "responses.jsonl", rows)
+                executor.forget((answer,))
+        executor.forget((context.split, context.queries))
+
+
+def _build_list_chunks(
+    model_plan: ModelPlan, lists: RankedLists, queries: Queries, split: Split
+) -> Iterator[dict[str, Any]]:
+    size = max(1, _ROW_GROUP // max(lists.k, 1))
+    item_ids = np.concatenate([split.train.item_ids.ids, lists.outside])
+    for start in range(0, len(lists), size):
+        block = lists.take(slice(start, start + size))
+        rows, columns = np.nonzero(block.filled)
+        yield {
+            **_repeat_keys(make_fit_keys(model_plan), rows.size),
+            "query_id": _encode_column(rows + start, queries.ids.ids),
+            "rank": (columns + 1).astype(np.int32),
+            "item_id": _encode_column(block.items[block.filled], item_ids),
+            "score": block.scores[block.filled],
+        }
+
+
+def _list_responses(responses: Responses, fit_keys: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the line of each response; a field that the model does not give is null."""
+    labels = responses.labels.to_dict("records") or [{}] * len(responses)
+    for query_id, text, row in zip(responses.ids, responses.texts, labels, strict=True):
+        label = {str(name): _as_json(value) for name, value in row.items()}
+        tokens = ("prompt_tokens", "completion_tokens")
+        parsed: Any = label.get("parsed")
+        with suppress(ValueError, TypeError, RecursionError):  # a label of the user stays a text
+            parsed = json.loads(parsed)
+        yield {
+            **fit_keys,
+            "query_id": query_id,
+            **({"order": label["order"]} if "order" in label else {}),
+            "prompt": label.get("prompt"),
+            "reply": text,
+            "outcome": label.get("outcome"),
+            "parsed": parsed,
+            "usage": {name: label[name] for name in tokens if name in label} or None,
+            "cached": label.get("cached"),
+        }
+
+
+def _write_label_replies(path: Path, plan: Plan, executor: Executor) -> None:
+    """Write the replies that labels follow from, each labelling once; no file without any."""
+    stages = {
+        stage.digest: (stage, spec.label)
         for context in plan.data_contexts
+        for stage, spec in zip(context.labels, plan.experiment.labels, strict=True)
     }
-    return {keys: executor.value(stage).ids.digest for keys, stage in contexts.items()}
+    for stage, detector in stages.values():
+        replies = executor.value(stage).replies
+        if replies is not None:
+            keys = {"dataset": stage.keys.dataset, "seed": stage.keys.seed, "detector": detector}
+            _append_lines(path, _list_label_replies(replies, keys))
+
+
+def _list_label_replies(replies: pd.DataFrame, keys: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the line of each reply that labels follow from; without a probability null."""
+    for row in replies.to_dict("records"):
+        line: dict[str, Any] = dict(keys)
+        for column, value in row.items():
+            name, _, kind = str(column).partition(".")
+            if kind and name in {"probability", "label"}:
+                line.setdefault(name, {})[kind] = _as_json(value)
+            else:
+                line[name] = _as_json(value)
+        yield line
+
+
+def _append_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    with path.open("a", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _as_json(value: Any) -> Any:
+    """Return a cell as a plain value; a missing cell is None."""
+    if pd.isna(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def _write_learning_curves(folder: Path, plan: Plan, executor: Executor) -> None:
+    """Write the losses of every training that recorded them; no file if there is none."""
+    tables = []
+    for model_plan in plan.model_plans:
+        answer = model_plan.asking
+        if answer is None or not executor.has_succeeded(answer):
+            continue
+        curve = executor.value(answer).learning_curve
+        if curve is not None:
+            tables.append(curve[list(LEARNING_CURVE)].assign(**make_fit_keys(model_plan)))
+        executor.forget((answer,))
+    if tables:
+        LEARNING_CURVES.write(folder, pd.concat(tables, ignore_index=True))
+
+
+_ROW_GROUP = 2**20
+"""The most rows of a row group of Parquet; larger chunks are divided."""
+
+
+def _write_parquet(path: Path, chunks: Iterable[Mapping[str, Any]]) -> None:
+    """Write chunks of one table, each its columns by name; no file if none has rows."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    writer = None
+    try:
+        for columns in chunks:
+            chunk = pa.table(dict(columns))
+            if chunk.num_rows:
+                writer = writer or parquet.ParquetWriter(path, chunk.schema)
+                writer.write_table(chunk)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _repeat_keys(keys: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """Return columns of ``n`` rows that repeat keys: numbers, and texts as Arrow dictionaries."""
+    columns: dict[str, Any] = {}
+    for name, value in keys.items():
+        if name in {"seed", "fold", "k"}:
+            is_cutoff = name == "k"  # which may be missing
+            number = math.nan if value is None else value
+            columns[name] = np.full(n, number, dtype=np.float64 if is_cutoff else None)
+        else:
+            codes = np.zeros(n, dtype=np.int32)
+            columns[name] = _encode_column(codes, np.array([value], dtype=object))
+    return columns
+
+
+def _encode_column(codes: AnyArray, texts: Ids) -> Any:
+    """Return the column ``texts[codes]`` as an Arrow dictionary array."""
+    import pyarrow as pa
+
+    indices = pa.array(codes.astype(np.int32, copy=False))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(texts, type=pa.string()))
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -561,60 +562,3 @@ def attempt_reports(folder: Path, manifest: Manifest, write: Callable[[], object
     record = describe_failure("write the reports", replace(failure, help=remedy))
     failures = [*manifest.failures, record]
     write_manifest(folder, manifest.model_copy(update={"failures": failures}))
-
-
-def describe_failure(step: str, failure: Failure) -> dict[str, Any]:
-    """Return a failure after the stages as the manifest lists it."""
-    keys = {"stage": step, "dataset": "", "model": "", "seed": None, "fold": None}
-    return {**keys, **asdict(failure)}
-
-
-def _write_lists(folder: Path, plan: Plan, executor: Executor) -> None:
-    with (
-        TableWriter(folder / "lists.parquet") as lists,
-        TableWriter(folder / "popularity.parquet") as popularity,
-    ):
-        for context in plan.data_contexts:
-            split: Split = executor.value(context.split)
-            queries: Queries = executor.value(context.queries)
-            n, keys = split.train.n_items, context.keys
-            data_keys = {"dataset": keys.dataset, "seed": keys.seed, "fold": keys.fold}
-            popularity.add(
-                {
-                    **repeat_keys(data_keys, n),
-                    "item_id": encode_column(np.arange(n), split.train.item_ids.ids),
-                    "interactions": split.train.item_counts(),
-                }
-            )
-            for model_plan in plan.model_plans:
-                answer = model_plan.answer
-                if model_plan.data_context is not context or answer is None:
-                    continue
-                if executor.has_succeeded(answer):
-                    outputs: ModelOutputs = executor.value(answer)
-                    if outputs.lists is not None:
-                        for rows in _build_lists(model_plan, outputs.lists, queries, split):
-                            lists.add(rows)
-                    if outputs.responses is not None and len(outputs.responses):
-                        lines = write_response_lines(outputs.responses, make_fit_keys(model_plan))
-                        with (folder / "responses.jsonl").open("a", encoding="utf-8") as stream:
-                            stream.writelines(lines)
-                    executor.forget((answer,))
-            executor.forget((context.split, context.queries))
-
-
-def _build_lists(
-    model_plan: ModelPlan, lists: RankedLists, queries: Queries, split: Split
-) -> Iterator[dict[str, Any]]:
-    size = max(1, TableWriter.GROUP // max(lists.k, 1))
-    item_ids = np.concatenate([split.train.item_ids.ids, lists.outside])
-    for start in range(0, len(lists), size):
-        block = lists.take(slice(start, start + size))
-        rows, columns = np.nonzero(block.filled)
-        yield {
-            **repeat_keys(make_fit_keys(model_plan), rows.size),
-            "query_id": encode_column(rows + start, queries.ids.ids),
-            "rank": (columns + 1).astype(np.int32),
-            "item_id": encode_column(block.items[block.filled], item_ids),
-            "score": block.scores[block.filled],
-        }

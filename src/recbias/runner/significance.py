@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import UnalignedScores
 from recbias.core.measures import (
-    ALL,
+    FIT_COLUMNS,
     METRIC_KEY_COLUMNS,
     PAIR_COLUMNS,
     SIGNIFICANCE,
@@ -30,13 +30,14 @@ from recbias.core.measures import (
 )
 from recbias.core.plugins import ActsAfterTests
 from recbias.runner.boundary import attempt, call_for, make_fault
-from recbias.runner.folder import describe_failure
+from recbias.runner.manifest import describe_failure
 from recbias.runner.results import (
     ModelMeasurement,
     average_defined,
     average_replicates,
     find_df,
-    pool_ids,
+    gather,
+    list_varying,
     pool_units,
     share_units,
 )
@@ -52,16 +53,11 @@ def _collect_contrasts(measurements: Sequence[ModelMeasurement]) -> list[ModelCo
     for row in measurements:
         if first_labels.setdefault(_identify_tests(row), row.metric.label) != row.metric.label:
             continue
-        repeated = {
-            contrast
-            for contrast, key in _identify_pairs(row, "difference").items()
-            if key in by_groups
-        }
-        metric, k, *_ = row.metric_keys.values()
-        families[row.dataset, row.model, row.seed, row.fold, metric, k] += [
-            item for item in _label_contrasts(row) if item[-1] not in repeated
-        ]
-    names = ("dataset", "model", "seed", "fold", "metric", "k")
+        pairs = _identify_pairs(row, "difference")
+        repeated = {contrast for contrast, key in pairs.items() if key in by_groups}
+        family = (*row.fit_keys.values(), row.metric.label, row.metric.cutoff)
+        families[family] += [each for each in _label_contrasts(row) if each[-1] not in repeated]
+    names = (*FIT_COLUMNS, "metric", "k")
     return [
         ModelContrasts(dict(zip(names, keys, strict=True)), contrasts)
         for keys, contrasts in families.items()
@@ -73,24 +69,21 @@ def _identify_pairs(row: ModelMeasurement, gap: str) -> dict[Contrast, tuple[Any
     grouping = row.metric.grouping
     if grouping is None or grouping.gap != gap:
         return {}
-    fit_keys = (row.dataset, row.model, row.seed, row.fold)
     metric_keys = (row.metric.name, repr(row.metric.parameters), row.measurement.target)
+    shared = (*row.fit_keys.values(), *metric_keys, grouping.by)
     return {
-        test: (*fit_keys, *metric_keys, grouping.by, test.test, frozenset((test.a, test.b)))
+        test: (*shared, test.test, frozenset((test.a, test.b)))
         for test in row.measurement.contrasts
     }
 
 
 def _identify_tests(row: ModelMeasurement) -> tuple[Any, ...]:
     """Return a key that metrics share if they differ in settings ``after_tests`` only."""
-    metric, keys = row.metric, (row.dataset, row.model, row.seed, row.fold)
+    metric, keys = row.metric, tuple(row.fit_keys.values())
     if not isinstance(metric.plugin, ActsAfterTests):
         return (*keys, metric.label)
-    settings = {
-        name: value
-        for name, value in metric.parameters.items()
-        if name not in metric.plugin.after_tests
-    }
+    ignored = metric.plugin.after_tests
+    settings = {name: value for name, value in metric.parameters.items() if name not in ignored}
     return (*keys, metric.name, repr(settings), row.measurement.group, row.measurement.target)
 
 
@@ -98,17 +91,12 @@ def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast
     """Yield each test of a measurement with its group and target."""
     group, target = row.measurement.group, row.measurement.target
     for contrast in row.measurement.contrasts:
-        sides = (contrast.a, contrast.b)
-        contains_both = all(side.startswith(f"{group}&") for side in sides)
-        yield (
-            group if contains_both or contrast.between != "groups" else "",
-            "" if contrast.between == "targets" else target,
-            contrast,
+        is_of_group = contrast.between != "groups" or all(
+            side.startswith(f"{group}&") for side in (contrast.a, contrast.b)
         )
+        of_targets = contrast.between == "targets"
+        yield group if is_of_group else "", "" if of_targets else target, contrast
 
-
-_ByModel: TypeAlias = dict[str, list[ModelMeasurement]]
-"""The measurements of one quantity by model, one per fold and seed."""
 
 _TEST_COLUMNS = ("a", "b", *PAIR_COLUMNS)
 """The columns that a test returns."""
@@ -248,70 +236,62 @@ def collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEs
     Raises:
         UnalignedScores: Two models were measured on different units.
     """
-    return [*_compare_within_folds(measurements), *_compare_across_folds(measurements)]
-
-
-def _compare_within_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
-    quantities: dict[tuple[Any, ...], _ByModel] = defaultdict(dict)
-    for row in measurements:
-        if row.is_pooled:
-            continue
-        keys = (row.dataset, row.seed, row.fold, *row.metric_keys.values())
-        quantities[keys][row.model] = [row]
-    names = ("dataset", "seed", "fold", *METRIC_KEY_COLUMNS)
-    for keys, models in quantities.items():
-        yield _build_estimates(dict(zip(names, keys, strict=True)), models)
-
-
-def _compare_across_folds(measurements: Sequence[ModelMeasurement]) -> Iterator[SystemEstimates]:
-    """Yield the estimates of each unit, if there are several folds or seeds."""
-    averaged = {
-        name: len({vars(row)[name] for row in measurements}) > 1 for name in ("seed", "fold")
-    }
-    if not any(averaged.values()):
-        return
-    quantities: dict[tuple[Any, ...], _ByModel] = defaultdict(lambda: defaultdict(list))
+    singles = [row for row in measurements if not row.is_pooled]
+    by_fold = gather(singles, lambda row: (row.place, *row.metric_keys.values()))
+    estimates = [_build_estimates(_gather_models(rows)) for rows in by_fold.values()]
+    varying = list_varying(measurements)
     pooled = {row.identity: row for row in measurements if row.is_pooled}
-    for row in measurements:
-        if not row.is_pooled:
-            quantities[row.dataset, *row.metric_keys.values()][row.model].append(row)
-    for (dataset, *metric_keys), models in quantities.items():
-        row = next(iter(models.values()))[0]
-        n_folds = max(len(folds) for folds in models.values())
+    quantities = gather(singles, lambda row: (row.dataset, *row.metric_keys.values()))
+    for rows in quantities.values() if varying else ():
+        models = _gather_models(rows)
+        n_folds = max(map(len, models.values()))
         complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
-        if row.identity in pooled:
+        if rows[0].identity in pooled:
             complete = {name: [pooled[folds[0].identity]] for name, folds in complete.items()}
-        fold_keys = {name: ALL if averaged[name] else vars(row)[name] for name in averaged}
-        named_keys = dict(zip(METRIC_KEY_COLUMNS, metric_keys, strict=True))
-        yield _build_estimates({"dataset": dataset, **fold_keys, **named_keys}, complete)
+        estimates.append(_build_estimates(complete, **varying))
+    return estimates
 
 
-def _build_estimates(keys: dict[str, Any], models: _ByModel) -> SystemEstimates:
+def _gather_models(rows: Sequence[ModelMeasurement]) -> dict[str, list[ModelMeasurement]]:
+    return gather(rows, lambda row: row.model)
+
+
+def _build_estimates(
+    models: Mapping[str, Sequence[ModelMeasurement]], **varying: str
+) -> SystemEstimates:
+    """Return the values of models on one quantity, each in one fold and seed or in several."""
+    row = next(iter(models.values()))[0]
+    place = dict(zip(("dataset", "seed", "fold"), row.place, strict=True))
     systems = [[_select_compared(fold) for fold in folds] for folds in models.values()]
-    measurements = [measurement for folds in systems for measurement in folds]
     if not all(map(share_units, zip(*systems, strict=False))):
-        message = f"{keys['metric']} was measured on different units for {', '.join(models)}"
+        message = f"{row.metric.label} was measured on different units for {', '.join(models)}"
         raise UnalignedScores(message, remedy="measure all models on one split")
+    measurements = [measurement for folds in systems for measurement in folds]
     replicates = _stack([average_replicates(folds) for folds in systems])
+    units = [pool_units(folds) for folds in systems]
     return SystemEstimates(
         systems=tuple(models),
-        values=_stack([pool_units(folds) for folds in systems]),
+        values=_stack([of_model and of_model.values for of_model in units]),
         points=np.array([average_defined([fold.value for fold in folds]) for folds in systems]),
         replicates=replicates,
-        keys=keys,
-        n=max(row.n for row in measurements) if replicates is not None else None,
+        keys={**place, **varying, **row.metric_keys},
+        n=max(each.n for each in measurements) if replicates is not None else None,
         df=find_df(measurements),
-        ids=pool_ids(systems[0]),
+        ids=units[0] and units[0].ids,
         parts=_stack_parts([folds[0] for folds in systems]) if len(systems[0]) == 1 else None,
     )
 
 
 def _stack_parts(gaps: Sequence[Measurement]) -> FloatArray | None:
-    """Return the means of the groups of each gap, and their samples; None if groups differ."""
+    """Return the means of the groups of each gap, and their samples.
+
+    None if the groups of the gaps differ, or one has no value, also on a sample of the queries.
+    """
     names = gaps[0].parts.keys()
     if not names or any(gap.parts.keys() != names or gap.replicates is not None for gap in gaps):
         return None
-    return np.stack([np.stack([gap.parts[name] for name in names]) for gap in gaps])
+    parts = np.stack([np.stack([gap.parts[name] for name in names]) for gap in gaps])
+    return None if np.isnan(parts).any() else parts
 
 
 def _select_compared(row: ModelMeasurement) -> Measurement:

@@ -56,21 +56,30 @@ _ADDRESS = "address"
 """The key with the address of the result: a record of another result is none of this one."""
 
 
+def seal_record(record: Mapping[str, Any]) -> str:
+    """Return the text of a record with its checksum."""
+    plain = json.loads(json.dumps(record, default=str))
+    return json.dumps({**plain, _CHECKSUM: compute_digest(plain)}, ensure_ascii=False)
+
+
+def unseal_record(text: str) -> dict[str, Any]:
+    """Return the record in a text; ValueError if it does not match its checksum."""
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.pop(_CHECKSUM, "") != compute_digest(record):
+        raise ValueError(f"{RECORD} does not match its checksum")
+    return record
+
+
 def render_record(stored: Stored, address: str) -> str:
     """Return the text of ``stage.json``."""
     return seal_record({_ADDRESS: address, **asdict(stored)})
 
 
-def unseal_and_parse(content: bytes, address: str) -> Stored | None:
-    """Return the record in the content of ``stage.json``.
+def parse_record(content: bytes, address: str) -> Stored | None:
+    """Return the record in the content of the ``stage.json`` at an address.
 
-    Args:
-        content: The bytes of the file.
-        address: The address at which the file is.
-
-    Returns:
-        The record; None if it is damaged or of another result, or names files in other folders: a
-        store may come from somebody else.
+    None if it is damaged or of another result, or names files in other folders: a store may come
+    from somebody else.
     """
     try:
         record = unseal_record(content.decode("utf-8"))
@@ -81,24 +90,6 @@ def unseal_and_parse(content: bytes, address: str) -> Stored | None:
     paths = [Path(name) for name in stored.files]
     is_inside = not any(path.is_absolute() or {"..", ""} & {*path.parts} for path in paths)
     return stored if is_of_address and is_inside else None
-
-
-def seal_record(record: Mapping[str, Any]) -> str:
-    """Return the text of a record with its checksum."""
-    plain = json.loads(json.dumps(record, default=str))
-    return json.dumps({**plain, _CHECKSUM: compute_digest(plain)}, ensure_ascii=False)
-
-
-def unseal_record(text: str) -> dict[str, Any]:
-    """Return the record in a text.
-
-    Raises:
-        ValueError: It is no record, or does not match its checksum.
-    """
-    record = json.loads(text)
-    if not isinstance(record, dict) or record.pop(_CHECKSUM, "") != compute_digest(record):
-        raise ValueError(f"{RECORD} does not match its checksum")
-    return record
 
 
 _REPLIES = "replies"
@@ -145,7 +136,7 @@ class Store:
             return None
         try:
             with open_input(self.path(digest) / RECORD) as stream:
-                return unseal_and_parse(stream.read(), digest)
+                return parse_record(stream.read(), digest)
         except (MissingFile, OSError):
             return None
 
@@ -283,6 +274,14 @@ def describe_damage(title: str) -> str:
     return f"the stored result of {title!r} was damaged and is computed again"
 
 
+_FULL = "the disk is full", "free some space, or give another --out"
+_REFUSED = "it cannot be written", "give a folder that you may write: --out DIR"
+_FAULTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _REFUSED),
+}
+
+
 @contextmanager
 def report_unwritable(folder: Path) -> Iterator[None]:
     """Turn an error of the file system into an error with a remedy.
@@ -295,11 +294,8 @@ def report_unwritable(folder: Path) -> Iterator[None]:
     except OSError as error:
         if is_shortage(error):
             raise
-        message, remedy = f"it cannot be written: {error.strerror}", "give another --out"
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            message, remedy = "the disk is full", "free some space, or give another --out"
-        elif error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-            message, remedy = "it cannot be written", "give a folder that you may write: --out DIR"
+        other = f"it cannot be written: {error.strerror}", "give another --out"
+        message, remedy = _FAULTS.get(error.errno or 0, other)
         names = [name for name in (error.filename, error.filename2) if name]
         lasting = [name for name in names if not Path(name).is_relative_to(folder / _TEMPORARY)]
         where = str([*lasting, *names, folder][0])  # of a renaming, not the temporary file
@@ -311,6 +307,9 @@ LARGE = 16 * 2**20
 
 RECENT_SECONDS = 2.0
 """A digest is not cached so soon after a change: another one could have the same time."""
+
+_DIGITS = 64
+"""The length of a digest."""
 
 
 @dataclass(frozen=True)
@@ -333,22 +332,20 @@ class Fingerprints:
     def _compute(self, path: Path) -> str:
         with convert_read_errors(path):
             status = path.stat()
-        if status.st_size < LARGE:
-            return digest_file(path)
-        state = [str(path.resolve()), *read_version(path), status.st_ctime_ns]
-        cache = self.store.folder / "files" / f"{compute_digest(state)}.json"
-        try:
-            with open_input(cache) as stream:
-                return str(unseal_record(stream.read().decode())["digest"])
-        except (MissingFile, ValueError, KeyError):
-            digest = digest_file(path)
+        state = (*read_version(path), status.st_ctime_ns)
         is_recent = time.time() - status.st_ctime < RECENT_SECONDS
-        if not is_recent and read_version(path) == tuple(state[1:-1]):
+        if status.st_size < LARGE or is_recent:
+            return digest_file(path)
+        cache = self.store.folder / "files" / compute_digest([str(path.resolve()), *state])
+        with suppress(OSError, ValueError):
+            if len(known := cache.read_text("ascii")) == _DIGITS:
+                return known
+        digest = digest_file(path)
+        if read_version(path) == state[:-1]:
             with suppress(OSError), self.store.temporary() as folder:
-                new = folder / cache.name
-                new.write_text(seal_record({"digest": digest}), encoding="utf-8")
+                (folder / cache.name).write_text(digest, "ascii")
                 cache.parent.mkdir(parents=True, exist_ok=True)
-                new.replace(cache)
+                (folder / cache.name).replace(cache)
         return digest
 
 

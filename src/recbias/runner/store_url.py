@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from recbias.core.context import Stored, collect_warnings
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
-from recbias.runner.store import RECORD, Store, render_record, unseal_and_parse
+from recbias.runner.store import RECORD, Store, parse_record, render_record
 
 _MAX_REQUESTS = 16
 """The number of requests that wait for an answer at the same time."""
@@ -114,7 +114,7 @@ class RemoteStore(Store):
         if digest not in self.seen:
             content = io.BytesIO()
             self._read(f"{_locate(digest)}/{RECORD}", content)
-            self.seen[digest] = unseal_and_parse(content.getvalue(), digest)
+            self.seen[digest] = parse_record(content.getvalue(), digest)
         return self.seen[digest]
 
     def _upload(self, digest: str) -> None:

@@ -5,10 +5,9 @@ A trial receives no test set, and depends on its number, the seed and the earlie
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,8 +23,8 @@ from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingDa
 from recbias.core.errors import BrokenContract, MissingEvidence, StageError, UserError
 from recbias.core.evidence import RankedLists
 from recbias.core.files import derive_seed
-from recbias.core.measures import Direction, to_loss
-from recbias.core.plugins import OUTPUTS, ChecksEarly, State
+from recbias.core.measures import Direction, Measurement, to_loss
+from recbias.core.plugins import OUTPUTS, ChecksEarly
 from recbias.core.queries import Queries, make_sentence_queries
 from recbias.runner.address import assign_address
 from recbias.runner.boundary import attempt
@@ -104,15 +103,8 @@ def _list_values(dimension: Dimension) -> Sequence[Any]:
 
 
 def find_choice(choice: Choice, value: Any) -> int:
-    """Return the position of a value among those of a choice, compared with its type.
-
-    Raises:
-        BrokenContract: The choice does not have the value.
-    """
-    for position, candidate in enumerate(choice.values):
-        if type(candidate) is type(value) and candidate == value:
-            return position
-    raise BrokenContract(f"{value!r} is not among the values of {choice.parameter}")
+    """Return the position of a value among those of a choice, compared with its type."""
+    return [(type(each), each) for each in choice.values].index((type(value), value))
 
 
 @dataclass(frozen=True)
@@ -148,60 +140,11 @@ class Trial:
         return "pruned" if self.pruned else "done"
 
 
-def make_trial_rows(trials: Sequence[Trial], fit_keys: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of ``trials.csv``."""
-    return [
-        {
-            **fit_keys,
-            "trial": trial.number,
-            "value": trial.value,
-            "state": trial.state,
-            "seconds": round(trial.seconds, 3),
-            "epochs": len(trial.curve) or None,
-            "settings": json.dumps(trial.settings, ensure_ascii=False),
-        }
-        for trial in trials
-    ]
-
-
-def nan_to_none(value: float) -> float | None:
-    """Return a value for JSON, which has null instead of NaN."""
-    return None if math.isnan(value) else value
-
-
 _MIN_COMPLETE_TRIALS = 5
 """No trial is pruned before this many are complete."""
 
 _MIN_EPOCHS = 10
 """No training is pruned before this epoch: a small learning rate starts slowly."""
-
-
-def _import_optuna() -> Any:
-    """Return the package, which logs warnings only."""
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
-
-
-def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str, Any]:
-    """Return the settings of the next trial, by the tree-structured Parzen estimator (TPE).
-
-    The settings of the first ten trials are sampled at random. Of the earlier trials, pruned ones
-    rank below complete ones, and failed ones are ignored.
-
-    Source:
-        Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",
-        NeurIPS 2011, section 4; as Optuna implements it.
-    """
-    sampler = _import_optuna().samplers.TPESampler(seed=seed % 2**32)
-    study = _create_study(tune, trials, sampler=sampler)
-    params = study.ask(_make_distributions(tune.space)).params
-    settings = {dimension.parameter: params[dimension.parameter] for dimension in tune.space}
-    choices = [dimension for dimension in tune.space if isinstance(dimension, Choice)]
-    return settings | {
-        choice.parameter: choice.values[params[choice.parameter]] for choice in choices
-    }
 
 
 class MedianPruner:
@@ -237,47 +180,31 @@ class MedianPruner:
             raise Pruned
 
 
-def _create_study(tune: Tune, trials: Sequence[Trial], **options: Any) -> Any:
-    optuna = _import_optuna()
-    study = optuna.create_study(direction="maximize", **options)
-    distributions, states = _make_distributions(tune.space), optuna.trial.TrialState
-    for trial in (trial for trial in trials if trial.state != "failed"):
-        done = trial.state == "done"
-        study.add_trial(
-            optuna.trial.create_trial(
-                state=states.COMPLETE if done else states.PRUNED,
-                value=-to_loss(trial.value, tune.direction) if done else None,
-                params={
-                    dimension.parameter: _encode(dimension, trial.settings)
-                    for dimension in tune.space
-                },
-                distributions=distributions,
-                intermediate_values=dict(enumerate(trial.curve, start=1)),
-            )
+def sample_settings(tune: Tune, trials: Sequence[Trial], seed: int) -> dict[str, Any]:
+    """Return the settings of the next trial, by the tree-structured Parzen estimator (TPE).
+
+    The settings of the first ten trials are sampled at random. Of the earlier trials, pruned ones
+    rank below complete ones, and failed ones are ignored.
+
+    Source:
+        Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization",
+        NeurIPS 2011, section 4; as Optuna implements it.
+    """
+    scores = {
+        trial.number: -to_loss(trial.value, tune.direction) if trial.state == "done" else None
+        for trial in trials
+        if trial.state != "failed"
+    }
+    study = _create_study(tune.space, trials, scores, sampler_seed=seed)
+    drawn = study.ask(_make_distributions(tune.space, linear=False)).params
+    return {
+        each.parameter: (
+            each.values[drawn[each.parameter]]
+            if isinstance(each, Choice)
+            else drawn[each.parameter]
         )
-    return study
-
-
-def _make_distributions(space: Sequence[Dimension]) -> dict[str, Any]:
-    """Return the distribution of each setting, by name, so that their order in a spec is free."""
-    dimensions = sorted(space, key=lambda dimension: dimension.parameter)
-    return {dimension.parameter: _make_distribution(dimension) for dimension in dimensions}
-
-
-def _make_distribution(dimension: Dimension) -> Any:
-    """Return the Optuna distribution of a setting; of a choice, of the position of its value."""
-    distributions = _import_optuna().distributions
-    if isinstance(dimension, Choice):
-        return distributions.CategoricalDistribution(range(len(dimension.values)))
-    low, high, log = dimension.low, dimension.high, dimension.log
-    if dimension.integer:
-        return distributions.IntDistribution(int(low), int(high), log=log)
-    return distributions.FloatDistribution(float(low), float(high), log=log)
-
-
-def _encode(dimension: Dimension, settings: Mapping[str, Any]) -> Any:
-    value = settings[dimension.parameter]
-    return find_choice(dimension, value) if isinstance(dimension, Choice) else value
+        for each in tune.space
+    }
 
 
 _MIN_TRIALS = 8
@@ -299,46 +226,86 @@ def estimate_importances(
         Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
         Importance", ICML 2014; as Optuna implements it.
     """
-    scores = _collect_scores(trials, direction)
+    if any(trial.pruned for trial in trials):
+        scores = {trial.number: max(trial.curve) for trial in trials if trial.curve}
+    else:
+        done = [trial for trial in trials if trial.state == "done"]
+        scores = {trial.number: -to_loss(trial.value, direction) for trial in done}
     names = [dimension.parameter for dimension in space]
-    if len(scores) < _MIN_TRIALS or len({score for _, score in scores}) == 1:
+    if len(scores) < _MIN_TRIALS or len({*scores.values()}) == 1:
         return dict.fromkeys(names, math.nan)
-    optuna = _import_optuna()
-    study, create_trial = optuna.create_study(direction="maximize"), optuna.trial.create_trial
-    distributions = {dimension.parameter: _make_linear(dimension) for dimension in space}
-    for trial, score in scores:
-        params = {
-            dimension.parameter: _scale(dimension, trial.settings[dimension.parameter])
-            for dimension in space
-        }
-        study.add_trial(create_trial(value=score, params=params, distributions=distributions))
-    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=seed % 2**32)
-    shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    study = _create_study(space, trials, scores, linear=True)
+    importance = _import_optuna().importance
+    evaluator = importance.FanovaImportanceEvaluator(seed=seed % 2**32)
+    shares = importance.get_param_importances(study, evaluator=evaluator)
     return {name: float(shares[name]) for name in names}
 
 
-def _collect_scores(trials: Sequence[Trial], direction: Direction) -> list[tuple[Trial, float]]:
-    """Return the trials that have a score, all by the metric or all by nDCG@10."""
-    if any(trial.pruned for trial in trials):
-        return [(trial, max(trial.curve)) for trial in trials if trial.curve]
-    return [(trial, -to_loss(trial.value, direction)) for trial in trials if trial.state == "done"]
+def _import_optuna() -> Any:
+    """Return the package, which logs warnings only."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
 
 
-def _make_linear(dimension: Dimension) -> Any:
-    if isinstance(dimension, Choice) or not dimension.log:
-        return _make_distribution(dimension)
-    low, high = math.log(dimension.low), math.log(dimension.high)
-    return _import_optuna().distributions.FloatDistribution(low, high)
+def _create_study(
+    space: Sequence[Dimension],
+    trials: Sequence[Trial],
+    scores: Mapping[int, float | None],
+    *,
+    linear: bool = False,
+    sampler_seed: int = 0,
+) -> Any:
+    """Return the study of the trials that have a score by their number; None is a pruned one's."""
+    optuna, distributions = _import_optuna(), _make_distributions(space, linear=linear)
+    sampler = optuna.samplers.TPESampler(seed=sampler_seed % 2**32)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    states = optuna.trial.TrialState
+    for trial in (trial for trial in trials if trial.number in scores):
+        score = scores[trial.number]
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=states.PRUNED if score is None else states.COMPLETE,
+                value=score,
+                params={each.parameter: _encode(each, trial, linear=linear) for each in space},
+                distributions=distributions,
+                intermediate_values=dict(enumerate(trial.curve, start=1)),
+            )
+        )
+    return study
 
 
-def _scale(dimension: Dimension, value: Any) -> Any:
-    """Return a value on the scale on which it is sampled uniformly."""
+def _make_distributions(space: Sequence[Dimension], *, linear: bool) -> dict[str, Any]:
+    """Return Optuna's distribution of each setting, by name, so that their order is free."""
+    dimensions = sorted(space, key=lambda dimension: dimension.parameter)
+    return {each.parameter: _make_distribution(each, linear=linear) for each in dimensions}
+
+
+def _make_distribution(dimension: Dimension, *, linear: bool) -> Any:
+    """Return the distribution of a setting; of a choice, that of the position of its value.
+
+    If it is ``linear``, that of the logarithm of a setting on a logarithmic scale.
+    """
+    distributions = _import_optuna().distributions
+    if isinstance(dimension, Choice):
+        return distributions.CategoricalDistribution(range(len(dimension.values)))
+    low, high, log = dimension.low, dimension.high, dimension.log
+    if linear and log:
+        return distributions.FloatDistribution(math.log(low), math.log(high))
+    if dimension.integer:
+        return distributions.IntDistribution(int(low), int(high), log=log)
+    return distributions.FloatDistribution(float(low), float(high), log=log)
+
+
+def _encode(dimension: Dimension, trial: Trial, *, linear: bool) -> Any:
+    """Return the value of a setting in its distribution."""
+    value = trial.settings[dimension.parameter]
     if isinstance(dimension, Choice):
         return find_choice(dimension, value)
-    if not dimension.log:
+    if not (linear and dimension.log):
         return value
-    low, high = math.log(dimension.low), math.log(dimension.high)
-    return min(max(math.log(value), low), high)
+    return min(max(math.log(value), math.log(dimension.low)), math.log(dimension.high))
 
 
 @dataclass(frozen=True)
@@ -349,13 +316,11 @@ class ValidationScorer:
         data: The training and validation rows.
         metric: The metric; the validation rows are its relevant items.
         labels: Labels of the items of ``data`` by detectors, which models do not see.
-        baseline: The model without training that is scored already, with its outputs.
     """
 
     data: TrainingData
     metric: PluginSpec
     labels: Sequence[ItemLabels] = ()
-    baseline: tuple[AnswerQueries, ModelOutputs] | None = None
 
     def check(self) -> None:
         """Check before any training that the metric can be computed on the data.
@@ -367,15 +332,10 @@ class ValidationScorer:
         if isinstance(self.metric.plugin, ChecksEarly):
             self.metric.plugin.check(evidence)
 
-    def answer(self, answer: AnswerQueries, state: State | None = None) -> ModelOutputs:
-        """Fit a model on the training rows and return its outputs for the validation rows.
-
-        A learned state is restored instead.
-        """
-        if self.baseline is not None and self.baseline[0] == answer:
-            return self.baseline[1]
-        training_split = Split(self.data.train, None, self.data.validation)
-        return answer(self._dataset, training_split, self.queries, state)
+    @property
+    def inputs(self) -> tuple[Dataset, Split, Queries]:
+        """What a model is fitted on, and asked: the inputs of ``AnswerQueries``."""
+        return self._dataset, Split(self.data.train, None, self.data.validation), self.queries
 
     def measure(self, outputs: ModelOutputs, objective: Objective = "value") -> float:
         """Return the value of the metric, or the p-value of its first test.
@@ -383,23 +343,13 @@ class ValidationScorer:
         Raises:
             MissingEvidence: The metric is undefined, returns several values, or has no test.
         """
-        compute = ComputeMetric(self.metric.plugin, self.metric.name)
-        measurements = compute(self._dataset, self._split, self.queries, outputs, *self.labels)
-        if self.metric.grouping is not None:
-            direction = self.metric.plugin.direction
-            group = GroupMeasurements(self.metric.name, self.metric.grouping, direction)
-            measurements = group(self.queries, measurements)
-        if len(measurements) > 1:  # the value of all units, if there is one beside others
-            overall = [each for each in measurements if not each.group and not each.target]
-            measurements = overall if len(overall) == 1 else measurements
+        measurements = self._compute(outputs)
         fault, remedy = "", "choose a metric such as nDCG"
         if len(measurements) != 1:
             fault = f"returns {len(measurements)} values, and a search needs one"
         elif objective == "largest_p" and not measurements[0].contrasts:
-            fault, remedy = (
-                "has no test within a model",
-                "choose perplexity_gap, or remove objective",
-            )
+            fault = "has no test within a model"
+            remedy = "choose perplexity_gap, or remove objective"
         elif math.isnan(measurements[0].value):
             fault = "is undefined on the validation rows"
         if fault:
@@ -408,9 +358,16 @@ class ValidationScorer:
             return float(measurements[0].contrasts[0].p)
         return float(measurements[0].value)
 
-    def score(self, answer: AnswerQueries) -> float:
-        """Fit a model on the training rows and return its value on the validation rows."""
-        return self.measure(self.answer(answer))
+    def _compute(self, outputs: ModelOutputs) -> Sequence[Measurement]:
+        """Return the values of the metric; that of all units, if there is one beside others."""
+        plugin, grouping = self.metric.plugin, self.metric.grouping
+        compute = ComputeMetric(plugin, self.metric.name)
+        values = compute(self._dataset, self._split, self.queries, outputs, *self.labels)
+        if grouping is not None:
+            group = GroupMeasurements(self.metric.name, grouping, plugin.direction)
+            values = group(self.queries, values)
+        overall = [each for each in values if not each.group and not each.target]
+        return overall if len(overall) == 1 else values
 
     @property
     def labelled_data(self) -> TrainingData:
@@ -421,10 +378,8 @@ class ValidationScorer:
     def _dataset(self) -> Dataset:
         data, reviews = self.data, self.data.reviews
         if reviews is not None and data.validation_reviews is not None:
-            parts = (
-                vars(reviews),
-                vars(data.validation_reviews),
-            )  # the split separates them again
+            # the split separates them again
+            parts = vars(reviews), vars(data.validation_reviews)
             reviews = Reviews(
                 **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
             )
@@ -452,23 +407,6 @@ class ValidationScorer:
         return Queries(ids, labels, users.astype(np.int32))
 
 
-def _compute_perplexity_increase(before: ModelOutputs, after: ModelOutputs) -> float:
-    """Return the increase of the perplexity of sentences, as a share of that before."""
-    if before.sentence_scores is None or after.sentence_scores is None:
-        return math.nan
-    values = [scores.perplexity for scores in (before.sentence_scores, after.sentence_scores)]
-    is_defined = ~np.isnan(values[0])
-    if not is_defined.any():
-        return math.nan
-    if np.isnan(values[1][is_defined]).any():
-        return math.inf
-    return float(np.exp(np.mean(np.log(values[1] / values[0])[is_defined]))) - 1
-
-
-_DEFAULT_INCREASE = 0.1
-"""The largest increase of perplexity in a search for the best value."""
-
-
 @dataclass(frozen=True)
 class RunTrial:
     """Sample settings and score the model with them.
@@ -492,40 +430,25 @@ class RunTrial:
     exhaustive: bool = False
 
     def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
-        """Return the trial; ``inputs`` are the labels, outputs of the baseline, earlier trials."""
-        labels, others = inputs[: self.n_labels], inputs[self.n_labels :]
-        baseline = next((each for each in others if isinstance(each, ModelOutputs)), None)
-        trials = [each for each in others if isinstance(each, Trial)]
-        items = align_dataset(add_labels(dataset, labels), split).items
-        names = [name for table in labels for name in table.frame.columns]
-        aligned = []
-        if items is not None and labels:
-            aligned = [ItemLabels(items.frame[names].reset_index(drop=True))]
-        return self.run(make_training_data(dataset, split), trials, aligned, baseline)
-
-    def run(
-        self,
-        data: TrainingData,
-        trials: Sequence[Trial],
-        labels: Sequence[ItemLabels] = (),
-        baseline: ModelOutputs | None = None,
-    ) -> Trial:
-        """Return the trial.
+        """Return the trial; ``inputs`` are the labels, outputs of the baseline, earlier trials.
 
         Raises:
             MissingEvidence: No user has validation rows.
             UserError: The metric cannot be computed on these data.
         """
+        labels, others = inputs[: self.n_labels], inputs[self.n_labels :]
+        trials = [each for each in others if isinstance(each, Trial)]
         settings = self._choose_settings(trials)
         for trial in trials:
             if trial.settings == settings:
                 return replace(trial, number=self.number, seconds=0.0)
-        known = None if baseline is None else (self.answer_baseline(self.model), baseline)
-        scorer = ValidationScorer(data, self.tune.metric, labels, known)
+        data, aligned = make_training_data(dataset, split), _align_labels(dataset, split, labels)
+        scorer = ValidationScorer(data, self.tune.metric, aligned)
         scorer.check()
+        baseline = next((each for each in others if isinstance(each, ModelOutputs)), None)
         pruner = MedianPruner(trials) if can_prune(self.tune) else None
         start = time.perf_counter()
-        score, failure = attempt(lambda: self._score(scorer, settings, pruner))
+        score, failure = attempt(lambda: self._score(scorer, settings, pruner, baseline))
         seconds = time.perf_counter() - start
         if failure is not None:
             warn(f"failed with {settings}: {failure.message}")
@@ -547,64 +470,96 @@ class RunTrial:
         return sample_settings(self.tune, trials, self.derive_seed("search", self.number))
 
     def _score(
-        self, scorer: ValidationScorer, settings: Mapping[str, Any], pruner: MedianPruner | None
+        self,
+        scorer: ValidationScorer,
+        settings: Mapping[str, Any],
+        pruner: MedianPruner | None,
+        baseline: ModelOutputs | None,
     ) -> tuple[float, bool] | None:
         """Return the value on the validation set and whether the trial is excluded."""
         model = apply_settings(self.model, self.tune.space, settings)
         with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
-            outputs = scorer.answer(self._create_answer(model))
+            outputs = self._make_answer(model)(*scorer.inputs)
             value = scorer.measure(outputs, self.tune.objective)
-            return value, self._is_excluded(scorer, model, outputs, settings)
+            limit = find_perplexity_limit(self.tune, model)
+            if limit is None:
+                return value, False
+            untrained = self.answer_baseline(model)
+            if baseline is None or untrained != self.answer_baseline(self.model):
+                baseline = untrained(*scorer.inputs)
+            increase = _compute_perplexity_increase(baseline, outputs)
+            if increase > limit:
+                message = f"the perplexity of the validation sentences increases by {increase:.0%}"
+                warn(f"excluded with {settings}: {message}, more than {limit:.0%}")
+            return value, increase > limit
         return None
 
     def answer_baseline(self, model: Any) -> AnswerQueries:
         """Return what scores the sentences by a model without its training."""
-        return self._create_answer(model.without_training())
+        return self._make_answer(model.without_training())
 
-    def _create_answer(self, model: Any) -> AnswerQueries:
+    def _make_answer(self, model: Any) -> AnswerQueries:
         return AnswerQueries(
-            model,
-            self.name,
-            self.k,
-            self.seed,
-            self.fold,
+            *(model, self.name, self.k, self.seed, self.fold),
             split_part="validation",
             outputs=self.tune.metric.needs & OUTPUTS,
         )
 
-    def _is_excluded(
-        self,
-        scorer: ValidationScorer,
-        model: Any,
-        outputs: ModelOutputs,
-        settings: Mapping[str, Any],
-    ) -> bool:
-        """Return whether the perplexity is too high, with a warning."""
-        limit = find_perplexity_limit(self.tune, model)
-        if limit is None:
-            return False
-        before = scorer.answer(self.answer_baseline(model))
-        increase = _compute_perplexity_increase(before, outputs)
-        if not increase > limit:
-            return False
-        warn(
-            f"excluded with {settings}: the perplexity of the validation sentences increases by "
-            f"{increase:.0%}, more than {limit:.0%}"
-        )
-        return True
-
 
 @dataclass(frozen=True)
-class ScoreBaseline:
-    """Score the validation sentences by the model without training, for all trials of a search."""
+class RunRerankTrial(RunTrial):
+    """Sample settings of a re-ranker and score the lists that it selects from candidates."""
 
-    answer: AnswerQueries
-    metric: PluginSpec
+    candidates: RankedLists | None = None
 
-    def __call__(self, dataset: Dataset, split: Split) -> ModelOutputs:
-        """Return the outputs."""
-        data = make_training_data(dataset, split)
-        return ValidationScorer(data, self.metric).answer(self.answer)
+    def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
+        """Return the trial; the first of ``inputs`` are the candidates of the model."""
+        outputs: ModelOutputs = inputs[0]
+        trial = replace(self, candidates=outputs.lists)
+        return RunTrial.__call__(trial, dataset, split, *inputs[1:])
+
+    def _score(
+        self,
+        scorer: ValidationScorer,
+        settings: Mapping[str, Any],
+        pruner: MedianPruner | None,
+        baseline: ModelOutputs | None,
+    ) -> tuple[float, bool] | None:
+        """Return the value on the validation set; no trial is excluded."""
+        if self.candidates is None:
+            raise BrokenContract("the model returned no lists to re-rank")
+        model = apply_settings(self.model, self.tune.space, settings)
+        rerank = RerankLists(model, self.k)
+        lists = rerank.rerank(self.candidates, scorer.queries, scorer.labelled_data)
+        return scorer.measure(ModelOutputs(lists, None), self.tune.objective), False
+
+
+def _align_labels(
+    dataset: Dataset, split: Split, labels: Sequence[ItemLabels]
+) -> Sequence[ItemLabels]:
+    """Return labels of the items of a dataset as those of its split."""
+    items = align_dataset(add_labels(dataset, labels), split).items
+    if items is None or not labels:
+        return ()
+    names = [name for table in labels for name in table.frame.columns]
+    return [ItemLabels(items.frame[names].reset_index(drop=True))]
+
+
+def _compute_perplexity_increase(before: ModelOutputs, after: ModelOutputs) -> float:
+    """Return the increase of the perplexity of sentences, as a share of that before."""
+    if before.sentence_scores is None or after.sentence_scores is None:
+        return math.nan
+    values = [scores.perplexity for scores in (before.sentence_scores, after.sentence_scores)]
+    is_defined = ~np.isnan(values[0])
+    if not is_defined.any():
+        return math.nan
+    if np.isnan(values[1][is_defined]).any():
+        return math.inf
+    return float(np.exp(np.mean(np.log(values[1] / values[0])[is_defined]))) - 1
+
+
+_DEFAULT_INCREASE = 0.1
+"""The largest increase of perplexity in a search for the best value."""
 
 
 def find_perplexity_limit(tune: Tune, model: Any) -> float | None:
@@ -636,62 +591,6 @@ def apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str
             value = dimension.parsed_values[find_choice(dimension, value)]
         values[declared[dimension.parameter].field.name] = value
     return replace(model, **values)
-
-
-@dataclass(frozen=True)
-class AnswerValidationQueries:
-    """Ask a model for the candidates of the users with validation rows.
-
-    Args:
-        metric: The metric of the search.
-    """
-
-    model: Any
-    name: str
-    k: int
-    seed: int
-    fold: int
-    metric: PluginSpec
-    dataset: str = ""
-
-    def __call__(self, dataset: Dataset, split: Split, state: State | None = None) -> ModelOutputs:
-        """Return the lists."""
-        answer = AnswerQueries(
-            *(self.model, self.name, self.k, self.seed, self.fold, self.dataset),
-            split_part="validation",
-            outputs=frozenset({"lists"}),
-        )
-        data = make_training_data(dataset, split, self.dataset)
-        return ValidationScorer(data, self.metric).answer(answer, state)
-
-
-@dataclass(frozen=True)
-class RunRerankTrial(RunTrial):
-    """Sample settings of a re-ranker and score the lists that it selects from candidates."""
-
-    candidates: RankedLists | None = None
-
-    def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
-        """Return the trial; the first of ``inputs`` are the candidates of the model."""
-        outputs: ModelOutputs = inputs[0]
-        trial = replace(self, candidates=outputs.lists)
-        return RunTrial.__call__(trial, dataset, split, *inputs[1:])
-
-    def _score(
-        self, scorer: ValidationScorer, settings: Mapping[str, Any], pruner: MedianPruner | None
-    ) -> tuple[float, bool] | None:
-        """Return the value on the validation set; no trial is excluded."""
-        del pruner  # nothing is trained
-        if self.candidates is None:
-            raise BrokenContract("the model returned no lists to re-rank")
-        model = apply_settings(self.model, self.tune.space, settings)
-        rerank = RerankLists(model, self.k)
-        lists = rerank.rerank(self.candidates, scorer.queries, scorer.labelled_data)
-        return scorer.measure(ModelOutputs(lists, None), self.tune.objective), False
-
-
-TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists | AnswerValidationQueries
-"""The work of a stage whose model may be searched."""
 
 
 @dataclass(frozen=True)
@@ -735,6 +634,10 @@ class SelectBestTrial:
         return SearchResult(best, trials, importances)
 
 
+TunedWork: TypeAlias = FitModel | AnswerQueries | RerankLists
+"""The work of a stage whose model may be searched."""
+
+
 @dataclass(frozen=True)
 class UseBestSettings:
     """Execute a stage with the best settings of a search."""
@@ -746,6 +649,21 @@ class UseBestSettings:
         """Return the result of the stage."""
         model = apply_settings(self.work.model, self.space, search.best.settings)
         return replace(self.work, model=model)(*inputs)
+
+
+@dataclass(frozen=True)
+class AnswerValidationQueries:
+    """Ask a model on the validation part of the data, by which a search compares trials."""
+
+    ask: Callable[..., Any]
+    metric: PluginSpec
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return the outputs; ``inputs`` are a search, if any, the data, the split, a state."""
+        search = [each for each in inputs if isinstance(each, SearchResult)]
+        dataset, split, *state = inputs[len(search) :]
+        scorer = ValidationScorer(make_training_data(dataset, split), self.metric)
+        return self.ask(*search, *scorer.inputs, *state)
 
 
 def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) -> tuple[Stage, ...]:
@@ -797,13 +715,3 @@ def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
         inputs=trials[-tune.parallel :],
         libraries=("optuna", "scikit-learn"),
     )
-
-
-def make_importance_rows(
-    search: SearchResult, fit_keys: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Return the rows of ``importances.csv``."""
-    return [
-        {**fit_keys, "setting": name, "importance": share}
-        for name, share in search.importances.items()
-    ]

@@ -96,12 +96,14 @@ class _UnitDesign:
 def _scale_interval(row: Mapping[str, Any], unit: str) -> _UnitDesign:
     """Return the design of one sample of units, from the interval of a comparison."""
     (error, df), n = derive_error(row), float(row["n"])
+    if math.isnan(n):
+        fixed, obstacle = (np.asarray(error), np.asarray(df)), "the number of units is not known"
+        return _UnitDesign(unit, 0, lambda _: fixed, smallest=0.0, obstacle=obstacle)
     if row["between"] == "models" and row["test"] != BOOTSTRAP and n > 1 and row["difference"]:
         error = 0.0 if math.isnan(row["ci_low"]) else error
     lost = n - df if math.isfinite(df) else 0.0
-    count = 0 if math.isnan(n) else int(n)
     measure_error = scale_error(np.asarray(error), np.asarray(df), np.asarray(n))
-    return _UnitDesign(unit, count, measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
+    return _UnitDesign(unit, int(n), measure_error, smallest=max(2.0, math.ceil(lost) + 1.0))
 
 
 def _keep_shares(row: Mapping[str, Any], unit: str) -> _UnitDesign:

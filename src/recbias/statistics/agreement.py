@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.dataset import AnyArray, FloatArray, Matrix
+from recbias.core.dataset import AnyArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike, level: Level = "nominal") -> floa
         chapter 11.
     """
     moments = _moments(np.asarray(ratings, np.float64), level)
-    return float(_alpha(np.asarray(moments.sum(axis=0)), level))
+    return float(_alpha(moments.sum(axis=0), level))
 
 
 def resample_alpha(
@@ -178,31 +178,23 @@ def _joint_shares(a: FloatArray, b: FloatArray) -> tuple[FloatArray, int]:
     return counts.reshape(size, size) / max(n, 1), n
 
 
-def _moments(ratings: FloatArray, level: Level) -> Matrix:
-    """Return the terms of each unit whose sums determine alpha, CSR ``(units, c)``."""
-    from scipy.sparse import csr_array, hstack
+def _moments(ratings: FloatArray, level: Level) -> FloatArray:
+    """Return the terms of each unit whose sums determine alpha, ``float64[units, c]``.
 
-    rated = ~np.isnan(ratings)
-    paired = ratings[:, rated.sum(axis=0) > 1]
-    sizes = (~np.isnan(paired)).sum(axis=0)
+    They are the number of ratings, the disagreement within the unit, and the parts of
+    ``_disagreement``, of units with two ratings or more.
+    """
+    paired = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
+    rated = ~np.isnan(paired)
+    sizes = rated.sum(axis=0)
     if level == "nominal":
-        parts = _value_counts(paired)
+        parts = [(paired == value).sum(axis=0) for value in np.unique(paired[rated])]
     else:
         deviations = np.nan_to_num(paired - (np.nanmean(paired) if paired.size else 0.0))
-        sums = [deviations.sum(axis=0), (deviations**2).sum(axis=0)]
-        parts = csr_array(np.column_stack(sums))
-    disagreement = _disagreement(sizes, parts, level) / np.maximum(sizes - 1, 1)
-    return hstack([csr_array(np.column_stack([sizes, disagreement])), parts]).tocsr()
-
-
-def _value_counts(ratings: FloatArray) -> Matrix:
-    from scipy.sparse import coo_array
-
-    rated = ~np.isnan(ratings.T)
-    units = np.nonzero(rated)[0]
-    values, codes = np.unique(ratings.T[rated], return_inverse=True)
-    shape = (ratings.shape[1], values.size)
-    return coo_array((np.ones(units.size), (units, codes)), shape=shape).tocsr()
+        parts = [deviations.sum(axis=0), (deviations**2).sum(axis=0)]
+    columns = np.reshape(parts, (len(parts), sizes.size)).T
+    within = _disagreement(sizes, columns, level) / np.maximum(sizes - 1, 1)
+    return np.column_stack([sizes, within, columns])
 
 
 def _alpha(sums: FloatArray, level: Level) -> AnyArray:
@@ -215,9 +207,11 @@ def _alpha(sums: FloatArray, level: Level) -> AnyArray:
     return np.asarray(np.where(overall > _ROUNDING * maximum, alpha, np.nan))
 
 
-def _disagreement(sizes: AnyArray, parts: Any, level: Level) -> AnyArray:
-    """Return the sum of δ over the pairs of the ratings that ``parts`` count."""
+def _disagreement(sizes: AnyArray, parts: FloatArray, level: Level) -> FloatArray:
+    """Return the sum of δ over the pairs of the ratings that ``parts[..., c]`` sum up.
+
+    The parts are the number of each rating (nominal), or the sums of ratings and squares.
+    """
     if level == "nominal":
-        return np.asarray(sizes**2 - (parts**2).sum(axis=-1))
-    dense = parts if isinstance(parts, np.ndarray) else parts.toarray()
-    return np.asarray(2.0 * (sizes * dense[..., 1] - dense[..., 0] ** 2))
+        return np.asarray(sizes**2.0 - (parts**2).sum(axis=-1))
+    return np.asarray(2.0 * (sizes * parts[..., 1] - parts[..., 0] ** 2))

@@ -236,33 +236,6 @@ def resample_sums(
         yield add_weighted(weights).astype(dtype, copy=False)
 
 
-def resample_squares(matrix: Matrix, n_samples: int, seed: int) -> FloatArray:
-    """Return the sum of the squared column sums of bootstrap samples, ``float64[n_samples]``.
-
-        Σ_i ( Σ_j w_j x_ji )² = w' (X X') w
-
-    The samples w are those of ``resample_sums``. The products of joined rows, of which there are
-    fewer than columns, are computed once.
-
-    >>> from scipy.sparse import csr_array
-    >>> resample_squares(csr_array([[1.0, 0.0], [1.0, 0.0]]), 2, 0).tolist()
-    [4.0, 4.0]
-    """
-    rng = np.random.default_rng(seed)
-    rows = join_rows(matrix, rng)
-    if not isinstance(rows, np.ndarray) or rows.shape[0] > rows.shape[1]:
-        sums = resample_sums(matrix, n_samples, seed)
-        squares = [np.square(block, dtype=np.float64).sum(axis=-1) for block in sums]
-        return np.concatenate([np.empty(0), *squares])
-    rows = rows.astype(np.float64, copy=False)
-    products = rows @ rows.T
-    squares = [
-        ((weights.astype(np.float64) @ products) * weights).sum(axis=1)
-        for weights in _draw_weights(rng, rows.shape[0], n_samples, _DENSE_BLOCK)
-    ]
-    return np.concatenate([np.empty(0), *squares])
-
-
 def _draw_weights(
     rng: np.random.Generator, n_rows: int, n_samples: int, size: int
 ) -> Iterator[AnyArray]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -75,30 +75,19 @@ class ModelContrasts:
     contrasts: Sequence[tuple[str, str, Contrast]]
 
 
-def _find_same_estimates(estimates: Sequence[SystemEstimates]) -> list[int]:
-    """Return, for each estimate, the number of the first with the same units and values.
+def _identify_estimate(estimate: SystemEstimates) -> Hashable:
+    """Return what estimates of the same units and values share; None if units are not known.
 
     Two estimates are the same if they differ in the group only, and the groups hold the same
     units: a category that is the only one, beside all units. Then each test of one is that of the
-    other. Estimates of which the units are not known are the same as no other.
+    other.
     """
-    firsts, candidates = [], defaultdict[tuple[Hashable, ...], list[int]](list)
-    for number, estimate in enumerate(estimates):
-        keys = (str(estimate.keys[key]) for key in ESTIMATE_KEYS if key != "group")
-        similar = candidates[(*keys, estimate.systems, estimate.points.tobytes())]
-        same = (first for first in similar if _have_same_units(estimates[first], estimate))
-        first = next(same, number)
-        if first == number:
-            similar.append(number)
-        firsts.append(first)
-    return firsts
-
-
-def _have_same_units(a: SystemEstimates, b: SystemEstimates) -> bool:
-    if a.values is None or b.values is None or a.ids is None or b.ids is None:
-        return False
-    has_same_ids = np.array_equal(a.ids, b.ids)
-    return has_same_ids and np.array_equal(a.values, b.values, equal_nan=True)
+    if estimate.values is None or estimate.ids is None:
+        return None
+    content = sha256(np.ascontiguousarray(estimate.values).tobytes())
+    content.update(pd.util.hash_array(estimate.ids).tobytes())
+    keys = (str(estimate.keys[key]) for key in ESTIMATE_KEYS if key != "group")
+    return (*keys, estimate.systems, estimate.points.tobytes(), content.digest())
 
 
 def _find_same_contrasts(contrasts: Sequence[tuple[str, str, Contrast]]) -> list[int]:
@@ -166,19 +155,21 @@ def compare(
     compared = [row for row in compared if against in {None, row.systems[-1]}]
     results: list[Mapping[str, AnyArray]] = []
     numbers: list[AnyArray] = []
+    firsts: dict[Hashable, int] = {}
     n_tests = 0
-    for number, first in enumerate(_find_same_estimates(compared)):
-        if first < number:
+    for number, estimate in enumerate(compared):
+        content = _identify_estimate(estimate)
+        if content is not None and (first := firsts.setdefault(content, number)) < number:
             results.append(results[first])
             numbers.append(numbers[first])
             continue
-        columns = _test_pairs(compared[number], test, name=name, seed=seed)
+        columns = _test_pairs(estimate, test, name=name, seed=seed)
         if against is not None:
-            is_named = columns["b"] == len(compared[number].systems) - 1
+            is_named = columns["b"] == len(estimate.systems) - 1
             columns = {column: values[is_named] for column, values in columns.items()}
         results.append(columns)
-        numbers.append(n_tests + np.arange(results[-1]["p"].size))
-        n_tests += results[-1]["p"].size
+        numbers.append(n_tests + np.arange(columns["p"].size))
+        n_tests += columns["p"].size
     keys = _collect_keys(compared, results, label or name)
     return _build_table(keys, results, numbers, model_contrasts, test)
 

@@ -91,8 +91,9 @@ def estimate(contrasts: Contrasts) -> Estimates:
         first = contrasts.first[row, used]
         second = None if contrasts.second is None else contrasts.second[row, used]
         in_one = None if contrasts.groups is None else contrasts.groups[row, used] == 1
-        columns[:, row] = _estimate_one(first, second, in_one, absolute=contrasts.absolute)
-        if len(first) > 1 and np.isin(first, (0.0, 1.0)).all() and not contrasts.absolute:
+        is_absolute = contrasts.absolute and in_one is not None
+        columns[:, row] = _estimate_one(first, second, in_one, absolute=is_absolute)
+        if len(first) > 1 and np.isin(first, (0.0, 1.0)).all() and not is_absolute:
             columns[3:, row] = _compare_shares(first, second, in_one, columns[3:, row])
     value, error, df, low, high, p = columns
     return Estimates(value, error, df, defined.sum(axis=1), (low, high), p)

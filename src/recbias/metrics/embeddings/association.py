@@ -16,7 +16,7 @@ import numpy as np
 from annotated_types import Gt, Le
 
 from recbias.core.context import warn
-from recbias.core.dataset import FloatArray
+from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement
 from recbias.core.plugins import OnlyWith
@@ -28,7 +28,6 @@ from recbias.metrics.embeddings.directions import (
     TopN,
     check_directions,
     name_direction,
-    resample_sets,
     select_most_aligned,
 )
 from recbias.metrics.embeddings.sets import (
@@ -239,17 +238,12 @@ class LatentProjection(ChoosingMetric, TargetMetric):
         center = vectors.mean(axis=0)
         measurements = []
         for number, axis in enumerate(axes, start=1):
-            for group, rows in zip(groups, aligned, strict=True):
-                values = np.full(len(group), np.nan)
-                values[rows] = (group.vectors[rows] - center) @ axis
-                measurements.append(
-                    group.measure_mean(values, group=group.name, target=f"PC{number}")
-                )
-            for entities in targets:
-                values = (entities.vectors - center) @ axis
-                measurements.append(
-                    entities.measure_mean(values, group=entities.name, target=f"PC{number}")
-                )
+            every: AnyArray | slice = slice(None)
+            of_sets = (*aligned, every, every)
+            for entities, rows in zip((*groups, *targets), of_sets, strict=True):
+                scores = entities.score((entities.vectors[rows] - center) @ axis, rows)
+                row = Measurement.from_units(scores, group=entities.name, target=f"PC{number}")
+                measurements.append(row)
         return [*measurements, _compare_with_centroid(axes[0], groups)]
 
 
@@ -383,20 +377,22 @@ class RRipa(ChoosingMetric, TargetMetric):
                 for target in targets
             ]
             return [measure_sets(math.nan, targets), *means]
-        e, p = targets
-        resampled = resample_sets(estimator, axis, targets)
-        samples = resampled.mean_cosines
-        n_samples = samples[0].size
+        rng = make_bootstrap_generator(evidence)
+        directions = estimator.resample(axis, rng)
+        axes, n_samples = directions.axes, len(directions.axes)
+        e, p = (resample_mean_rows(target.directions, n_samples, rng) for target in targets)
         df = math.nan if n_samples == evidence.n_bootstrap else n_samples - 1.0
-        cosines = SetValues(targets, (e.directions @ axis, p.directions @ axis), samples, df)
-        difference = cosines.measure_difference(evidence)
-        main, *means = resampled.add_intervals([difference, *cosines.measure_means(evidence)])
+        values = targets[0].directions @ axis, targets[1].directions @ axis
+        samples = (e * axes).sum(axis=1), (p * axes).sum(axis=1)
+        cosines = SetValues(targets, values, samples, df)
+        estimates = [cosines.measure_difference(evidence), *cosines.measure_means(evidence)]
+        main, *means = map(directions.add_interval, estimates, (e - p, e, p))
         test = cosines.test("targets", self.permutations, evidence)
         tests = [attach_estimate(test, main), *self._test_groups(estimator, targets, main)]
         if estimator.is_fixed:
             tests.append(self._test_random_directions(targets, axis, main))
-        axes = {name_direction(self.direction_): axis}
-        main = replace(main, contrasts=tuple(tests), axes=axes)
+        named = {name_direction(self.direction_): axis}
+        main = replace(main, contrasts=tuple(tests), axes=named)
         if self.direction_ == "random":
             return [_leave_uncompared(estimate) for estimate in (main, *means)]
         return [main, *means]

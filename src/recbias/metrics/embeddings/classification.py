@@ -11,7 +11,7 @@ import numpy as np
 from annotated_types import Gt
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, FloatArray, Ids, Interactions, divide
+from recbias.core.dataset import AnyArray, FloatArray, Interactions, divide
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Direction, Measurement, UnitScores
 from recbias.core.plugins import OnlyWith
@@ -38,20 +38,22 @@ from recbias.metrics.embeddings.sets import (
     normalize_rows,
     select_groups_and_targets,
     select_members,
+    spread_scores,
 )
 from recbias.statistics.groups import compare_ranks
-
-
-def _build_scores(unit: str, ids: Ids, rows: AnyArray, values: FloatArray) -> UnitScores:
-    """Return the values of some rows of ``ids``; the others are undefined."""
-    unit_values = np.full(ids.size, np.nan)
-    unit_values[rows] = values
-    return UnitScores(unit, ids, unit_values)
 
 
 def _concatenate_scores(a: UnitScores, b: UnitScores) -> UnitScores:
     """Return the scores of the units of both."""
     return UnitScores(a.unit, np.concatenate([a.ids, b.ids]), np.concatenate([a.values, b.values]))
+
+
+def _measure_groups(
+    a: UnitScores, b: UnitScores, names: Sequence[str], target: str
+) -> Iterator[Measurement]:
+    """Yield the mean of both groups together, and of each."""
+    for name, scores in (("", _concatenate_scores(a, b)), (names[0], a), (names[1], b)):
+        yield Measurement.from_units(scores, group=name, target=target)
 
 
 def _measure_targets(
@@ -87,11 +89,7 @@ def _measure_predictions(
     group: str, targets: SetPair, as_a: tuple[FloatArray, FloatArray]
 ) -> Measurement:
     """Return the share of the items of E and P that are classified as A, each counted once."""
-    scores = [
-        _build_scores(target.unit, target.ids, np.flatnonzero(target.has_vector), values)
-        for target, values in zip(targets, as_a, strict=True)
-    ]
-    both = _concatenate_scores(*scores)
+    both = _concatenate_scores(*map(EntitySet.score, targets, as_a))
     _, first = np.unique(both.ids.astype(str), return_index=True)
     first = np.sort(first)
     once = UnitScores(both.unit, both.ids[first], both.values[first])
@@ -194,11 +192,8 @@ class AttributeClassification(ChoosingMetric, TargetMetric):
                 (_scale_to_unit_length(first), _scale_to_unit_length(second))
                 for first, second in (groups, targets)
             )
-        (a, b), choosing = (
-            (groups[0].vectors, groups[1].vectors),
-            (groups[0].choosing, groups[1].choosing),
-        )
-        classifier = self._train(a, b, evidence, choosing)
+        (a, choosing_a), (b, choosing_b) = ((group.vectors, group.choosing) for group in groups)
+        classifier = self._train(a, b, evidence, (choosing_a, choosing_b))
         measurements = [*_measure_accuracy(classifier, groups)]
         measurements += _measure_targets(classifier.separator, groups, targets, evidence)
         if self._uses_items:
@@ -267,16 +262,10 @@ class AttributeClassification(ChoosingMetric, TargetMetric):
         test_a, test_b = classifier.test
         correct_a, correct_b = _score_predictions(classifier.separator, (a, b), (test_a, test_b))
         ids = train.user_ids.ids
-        scores_a = _build_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
-        scores_b = _build_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
+        scores_a = spread_scores("user", ids[codes[0]], rows_a[test_a], correct_a)
+        scores_b = spread_scores("user", ids[codes[1]], rows_b[test_b], correct_b)
         names = [f"{self.groups.attribute}={value}" for value in self.groups.values]
-        return [
-            Measurement.from_units(scores, group=name, target=target)
-            for name, scores in (
-                ("", _concatenate_scores(scores_a, scores_b)),
-                *zip(names, (scores_a, scores_b), strict=True),
-            )
-        ]
+        return [*_measure_groups(scores_a, scores_b, names, target)]
 
 
 def _scale_to_unit_length(entities: EntitySet) -> EntitySet:
@@ -298,13 +287,8 @@ def _measure_accuracy(classifier: TrainedClassifier, groups: SetPair) -> Iterato
     vectors = groups[0].vectors, groups[1].vectors
     names = [group.name for group in groups]
     test = _score_predictions(classifier.separator, vectors, classifier.test)
-    scores_a, scores_b = (
-        _build_scores(group.unit, group.ids, np.flatnonzero(group.has_vector)[rows], correct)
-        for group, rows, correct in zip(groups, classifier.test, test, strict=True)
-    )
-    yield Measurement.from_units(_concatenate_scores(scores_a, scores_b), target="accuracy")
-    for name, scores in zip(names, (scores_a, scores_b), strict=True):
-        yield Measurement.from_units(scores, group=name, target="accuracy")
+    scores_a, scores_b = map(EntitySet.score, groups, test, classifier.test)
+    yield from _measure_groups(scores_a, scores_b, names, "accuracy")
     train = _score_predictions(classifier.separator, vectors, classifier.train)
     for name, values in (("", np.concatenate(train)), *zip(names, train, strict=True)):
         yield replace(Measurement.from_values(values), group=name, target="training accuracy")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from annotated_types import Ge, Gt, Le, Len
@@ -30,13 +30,11 @@ from recbias.metrics.embeddings.sets import (
     MIN_SIZE,
     ZERO_TOLERANCE,
     ChoosingMetric,
-    EntitySet,
     GroupMetric,
     SetPair,
     centroid_difference,
     fit_pair_component,
     is_component_tied,
-    make_bootstrap_generator,
     measure_sets,
     normalize_rows,
     normalize_vector,
@@ -171,8 +169,7 @@ _Members: TypeAlias = tuple[AnyArray, AnyArray]
 """The positions of some members of A and of B."""
 
 
-@dataclass(frozen=True, eq=False)
-class Hyperplane:
+class Hyperplane(NamedTuple):
     """A hyperplane: a vector on its positive side is classified as A.
 
     Args:
@@ -188,8 +185,7 @@ class Hyperplane:
         return np.asarray(vectors @ self.weights + self.intercept > 0)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainedClassifier:
+class TrainedClassifier(NamedTuple):
     """A classifier of two groups, and its training and test members.
 
     Args:
@@ -369,13 +365,6 @@ def check_directions(choices: Iterable[_DirectionName | Path]) -> None:
             read_direction(choice)
 
 
-def _is_tied(groups: SetPair, *, is_centred: bool) -> bool:
-    """Return whether another component of differences may be the first of all there could be."""
-    a, b = (np.asarray(group.vectors, dtype=np.float64) for group in groups)
-    shift = None if is_centred else a.mean(axis=0) - b.mean(axis=0)
-    return is_component_tied([a - a.mean(axis=0), b - b.mean(axis=0)], shift)
-
-
 def _estimate_direction(
     choice: _DirectionName,
     groups: tuple[FloatArray, FloatArray],
@@ -460,19 +449,15 @@ class ResampledDirections:
         stretch: The factor of ``estimate_stretch``, ``float64[b]``; None if it is not known.
         agreement: About the cosine of the direction with the one that very many members would
             give; None if the direction does not depend on the groups, or the stretch is known.
-        is_component: Whether they are principal components, and the agreement is their mean
-            absolute cosine with that of the groups.
-        is_chosen: Whether they are fitted to members that are chosen by the groups themselves.
-        is_centred: Whether they are components of differences less their mean.
+        choice: The method; of a component the agreement is the mean absolute cosine with that of
+            the groups.
         is_tied: Whether another component may be the first one of all there could be.
     """
 
     axes: FloatArray
     stretch: FloatArray | None = None
     agreement: float | None = None
-    is_component: bool = False
-    is_chosen: bool = False
-    is_centred: bool = False
+    choice: str = ""
     is_tied: bool = False
 
     def compute_interval(self, estimate: float, means: FloatArray) -> tuple[float, float] | None:
@@ -518,6 +503,11 @@ class ResampledDirections:
         low, high = np.where(defined, estimates, -bounds), np.where(defined, estimates, bounds)
         return float(np.quantile(low, 0.025)), float(np.quantile(high, 0.975))
 
+    def add_interval(self, estimate: Measurement, means: FloatArray) -> Measurement:
+        """Return an estimate with the interval of ``compute_interval``, or as it is."""
+        ends = self.compute_interval(estimate.value, means)
+        return replace(estimate, ci_low=ends[0], ci_high=ends[1]) if ends else estimate
+
     def _correct_by_agreement(
         self, estimate: float, means: FloatArray, agreement: float
     ) -> tuple[float, float]:
@@ -531,44 +521,12 @@ class ResampledDirections:
             limit = float(lengths.mean()) + quantile * float(lengths.std(ddof=1))
             return -limit, limit
         se = float((means * self.axes).sum(axis=1).std(ddof=1))
-        factor = 1.0 if self.is_component else 1.0 / agreement
-        power = 2 if self.is_component or self.is_chosen else 1
-        power += self.is_component and not self.is_centred
+        factor = 1.0 if self.choice in COMPONENTS else 1.0 / agreement
+        power = {"csvc": 2, "pca_centred": 2, "pca": 3}.get(self.choice, 1)
         centre = factor * estimate
         error = math.hypot(factor * se, estimate / agreement**power - estimate)
         half_width = quantile * error
         return centre - half_width, centre + half_width
-
-
-@dataclass(frozen=True, eq=False)
-class _ResampledSets:
-    """Bootstrap samples of the groups and targets.
-
-    Args:
-        directions: The direction on each sample of the groups.
-        e: The mean unit vector of E on each sample of it, ``float64 (b, d)``.
-        p: The mean unit vector of P on each sample of it, ``float64 (b, d)``.
-    """
-
-    directions: ResampledDirections
-    e: FloatArray
-    p: FloatArray
-
-    @property
-    def mean_cosines(self) -> tuple[FloatArray, FloatArray]:
-        """The mean cosine of each set with the direction, ``float64[b]`` each."""
-        axes = self.directions.axes
-        return (self.e * axes).sum(axis=1), (self.p * axes).sum(axis=1)
-
-    def add_intervals(self, estimates: Sequence[Measurement]) -> list[Measurement]:
-        """Return the differential and the estimates of E and P with their intervals."""
-        sides = zip(estimates, (self.e - self.p, self.e, self.p), strict=True)
-        return [
-            replace(estimate, ci_low=ends[0], ci_high=ends[1])
-            if (ends := self.directions.compute_interval(estimate.value, means))
-            else estimate
-            for estimate, means in sides
-        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -693,26 +651,12 @@ def split_in_halves(groups: SetPair, evidence: Evidence) -> tuple[SetPair, SetPa
     The halves depend only on the members, with or without a vector, so all models have the same.
     """
     rng = evidence.rng().spawn(4)[3]
-    a, b = (_split_group(group, rng) for group in groups)
-    return (a[0], b[0]), (a[1], b[1])
-
-
-def _split_group(group: EntitySet, rng: np.random.Generator) -> tuple[EntitySet, EntitySet]:
-    n = group.has_vector.size
-    in_half = rng.permutation(n) < n // 2
-    first, second = (
-        replace(
-            group,
-            ids=group.ids[members],
-            has_vector=group.has_vector[members],
-            codes=group.codes[members[group.has_vector]],
-            vectors=group.vectors[members[group.has_vector]],
-            directions=group.directions[members[group.has_vector]],
-            choosing=group.choosing[members[group.has_vector]],
-        )
-        for members in (in_half, ~in_half)
-    )
-    return first, second
+    in_half = []
+    for group in groups:
+        n = group.has_vector.size
+        in_half.append(rng.permutation(n) < n // 2)
+    (a, b), (in_a, in_b) = groups, in_half
+    return (a.take(in_a), b.take(in_b)), (a.take(~in_a), b.take(~in_b))
 
 
 def _test_median(
@@ -803,10 +747,13 @@ class DirectionEstimator:
             reason = f"is {agreement:.2f}, below {_MIN_AGREEMENT}"
             cause = f"because the agreement of {self.choice} directions of parts of the groups"
             warn(f"{self.evidence.metric}: no interval, {cause} {reason}")
-        component = self.choice in COMPONENTS
-        chosen, centred = (self.choice == name for name in ("csvc", "pca_centred"))
-        tied = component and _is_tied(self.groups, is_centred=centred)
-        return ResampledDirections(axes, None, agreement, component, chosen, centred, tied)
+        is_tied = False
+        if self.choice in COMPONENTS:
+            means = [group.vectors.mean(axis=0) for group in self.groups]
+            rows = [group.vectors - mean for group, mean in zip(self.groups, means, strict=True)]
+            shift = None if self.choice == "pca_centred" else means[0] - means[1]
+            is_tied = is_component_tied(rows, shift)
+        return ResampledDirections(axes, None, agreement, str(self.choice), is_tied)
 
     def _compare_halves(self, n: int, rng: np.random.Generator) -> float:
         """Return the agreement by ``n`` random divisions of the groups into halves."""
@@ -894,17 +841,6 @@ class DirectionEstimator:
                 n_extreme += cosine >= observed - ZERO_TOLERANCE
                 report_progress("directions of permuted groups", permutation, self.refits)
         return (n_extreme + 1) / (self.refits + 1)
-
-
-def resample_sets(
-    estimator: DirectionEstimator, axis: FloatArray, targets: SetPair
-) -> _ResampledSets:
-    """Resample users and items; the samples depend only on the sizes of groups and targets."""
-    rng = make_bootstrap_generator(estimator.evidence)
-    directions = estimator.resample(axis, rng)
-    n_samples = len(directions.axes)
-    e, p = (resample_mean_rows(target.directions, n_samples, rng) for target in targets)
-    return _ResampledSets(directions, e, p)
 
 
 def _limit_threads() -> AbstractContextManager[object]:

@@ -375,10 +375,26 @@ class EntitySet:
         self, values: FloatArray, *, group: str = "", target: str = ""
     ) -> Measurement:
         """Return the mean of ``float64[n]``; undefined for members without a vector."""
-        unit_values = np.full(self.has_vector.size, np.nan)
-        unit_values[self.has_vector] = values
-        scores = UnitScores(self.unit, self.ids, unit_values)
-        return Measurement.from_units(scores, group=group, target=target)
+        return Measurement.from_units(self.score(values), group=group, target=target)
+
+    def score(self, values: FloatArray, rows: AnyArray | slice = slice(None)) -> UnitScores:
+        """Return the values of all or some of the n members; the others are undefined."""
+        return spread_scores(self.unit, self.ids, np.flatnonzero(self.has_vector)[rows], values)
+
+    def take(self, members: BoolArray) -> EntitySet:
+        """Return some of the m members, ``bool[m]``."""
+        names = ("codes", "vectors", "directions", "choosing")
+        parts: dict[str, Any] = {
+            name: getattr(self, name)[members[self.has_vector]] for name in names
+        }
+        return replace(self, ids=self.ids[members], has_vector=self.has_vector[members], **parts)
+
+
+def spread_scores(unit: str, ids: Ids, rows: AnyArray, values: FloatArray) -> UnitScores:
+    """Return the values of some rows of ``ids``; the others are undefined."""
+    unit_values = np.full(ids.size, np.nan)
+    unit_values[rows] = values
+    return UnitScores(unit, ids, unit_values)
 
 
 SetPair: TypeAlias = tuple[EntitySet, EntitySet]
@@ -430,17 +446,8 @@ def select_sets(evidence: Evidence, pair: _EntityPair) -> SetPair:
         choosing_rows = rows if choosing is None else np.asarray(choosing[codes], np.float64)
         usable = _has_direction(rows) & _has_direction(choosing_rows)
         name, rows = f"{pair.attribute}={value}", rows[usable]
-        entities = EntitySet(
-            name=name,
-            unit=_UNITS[pair.of],
-            ids=ids[codes],
-            has_vector=usable,
-            codes=codes[usable],
-            vectors=rows,
-            directions=normalize_rows(rows),
-            choosing=choosing_rows[usable],
-        )
-        sets.append(entities)
+        kept = (codes[usable], rows, normalize_rows(rows), choosing_rows[usable])
+        sets.append(EntitySet(name, _UNITS[pair.of], ids[codes], usable, *kept))
         if n_excluded := sets[-1].n_excluded:
             subject = f"{n_excluded:,} of the {usable.size:,} {pair.of} of {name}"
             warn(f"{evidence.metric}: {subject} have no vector, or a vector of 0: excluded")
@@ -530,13 +537,13 @@ class SetValues:
     def measure_sums(self, evidence: Evidence) -> tuple[Measurement, Measurement]:
         """Return the sum of each set, with a bootstrap interval."""
         rows = zip(self.sets, self.values, self.resample(evidence), strict=True)
-        e, p = (
+        sums = [
             add_interval(
                 measure_sets(float(values.sum()), [group], target=group.name), len(group) * samples
             )
             for group, values, samples in rows
-        )
-        return e, p
+        ]
+        return sums[0], sums[1]
 
     def measure_difference(self, evidence: Evidence) -> Measurement:
         """Return the mean of the first set minus that of the second, with an interval."""
@@ -609,13 +616,8 @@ def add_interval(
 
 def attach_estimate(test: Contrast, estimate: Measurement) -> Contrast:
     """Return a test with the difference and interval of an estimate, which is its statistic."""
-    return replace(
-        test,
-        difference=estimate.value,
-        statistic=estimate.value,
-        ci_low=estimate.ci_low,
-        ci_high=estimate.ci_high,
-    )
+    value, low, high = estimate.value, estimate.ci_low, estimate.ci_high
+    return replace(test, difference=value, statistic=value, ci_low=low, ci_high=high)
 
 
 def measure_sets(value: float, sets: Sequence[EntitySet], **fields: Any) -> Measurement:

@@ -50,12 +50,7 @@ from recbias.statistics.bootstrap import (
     compute_group_means,
     logit_t_interval,
 )
-from recbias.statistics.components import (
-    PARTS,
-    CrossedDesign,
-    compute_sums_of_squares,
-    estimate_components,
-)
+from recbias.statistics.components import PARTS, CrossedDesign, compute_sums_of_squares
 from recbias.statistics.paired import cohens_d, cohens_dz
 from recbias.statistics.permutation import (
     Exchange,
@@ -1144,8 +1139,7 @@ class VarianceSplit(LabelMetric):
     """The shares of the variance between lists due to the label, the name and the wording.
 
         y(name, template) = label + name within label + template + rest
-        share(part) = SS_part / SS_total                 squares
-        share(part) = σ²_part / Σ σ²                     components
+        share(part) = SS_part / SS_total
 
     y is the mean level of the attribute over the positions of a list (``$`` to ``$$$$`` is 1 to
     4). ``label`` is the variance between label values, ``name`` between the words of one label
@@ -1153,28 +1147,24 @@ class VarianceSplit(LabelMetric):
     four shares sum to 1. Sums of squares are sequential: label, name, template. If every name
     is in every template, the order does not matter; otherwise the share of each part is what
     it adds to the least-squares fit after those before. Sums of squares describe these lists, and
-    give names and templates a positive share even by chance. ``components`` (method of moments,
-    negative ones set to 0) correct for this, and need every name in every template equally often.
-    Undefined (NaN) if all lists have the same level, and for components if a list has none.
+    give names and templates a positive share even by chance. Undefined (NaN) if all lists have the
+    same level.
 
-    Intervals of ``squares`` come from a bootstrap over names within their label, with Student's t
+    Intervals come from a bootstrap over names within their label, with Student's t
     for few names and the sentences held fixed; those of ``name``, ``template`` and ``rest`` are
     on the scale of the logit, since the variance of a share depends on it. The share of few
     labels may be nearly 0, where the logit varies too much: its interval is on the scale of the
     arcsine of the root. The share of ``name`` has none if every label has two names, of which each
-    sample holds one. ``components`` have no intervals, since their shares depend on the
-    variance between sentences, which a few sentences do not determine. Neither have labels that
-    the words of several slots carry together. ``n`` counts the names (combinations of words),
+    sample holds one. Labels that the words of several slots carry together have no intervals.
+    ``n`` counts the names (combinations of words),
     ``undefined`` those whose lists hold no item with a level.
 
     Args:
         attribute: A numeric column of the items, or one of repeated signs.
-        form: Shares of the sums of squares, or of the variance components.
         words: The column of the words that carry the label; by default it is detected.
 
     Raises:
         UnknownColumn: No query carries the label or a template, or the items have no such column.
-        Contradiction: ``components``, if not every name is in every template equally often.
 
     Range:
         0 to 1, the four parts sum to 1; undefined if all lists have the same level.
@@ -1185,7 +1175,6 @@ class VarianceSplit(LabelMetric):
 
     direction: ClassVar[Direction] = "none"
 
-    form: Literal["squares", "components"] = "squares"
     words: str | None = None
     k: Cutoff = None
 
@@ -1201,7 +1190,7 @@ class VarianceSplit(LabelMetric):
         values = average_levels(evidence, (rows, rows.size), levels, self.attribute, self.k)
         crossed = _cross(design, template, values)
         defined = np.isin(np.arange(design.group.size), design.queries[~np.isnan(values)])
-        shares = self._compute_shares(evidence, crossed, None)[0]
+        shares = _share_squares(crossed)[0]
         measurements = [
             Measurement(
                 value=float(share),
@@ -1211,10 +1200,10 @@ class VarianceSplit(LabelMetric):
             )
             for part, share in zip(PARTS, shares, strict=True)
         ]
-        if self.form == "components" or design.df == 0:
+        if design.df == 0:
             return measurements
         (weights,) = design.sample_weights(evidence.n_bootstrap, evidence.rng())
-        replicates = self._compute_shares(evidence, crossed, weights[:, defined])
+        replicates = _share_squares(crossed, weights[:, defined])
         return [
             _add_interval(measurement, replicates[:, column], float(design.df))
             for column, measurement in enumerate(measurements)
@@ -1227,30 +1216,19 @@ class VarianceSplit(LabelMetric):
             message, remedy = "the queries have no column 'template'", "make them from templates"
             raise UnknownColumn(message, remedy=remedy)
         template = encode_templates(evidence)
-        crossed = _cross(design, template, np.where(design.queries >= 0, 1.0, np.nan))
-        if self.form == "components" and not crossed.balanced:
-            message = "not every name is in every template equally often"
-            raise Contradiction(message, where="form", remedy="set form: squares")
         if design.df == 0 and design.independent:
             message = "has one word for each value, so that name and label cannot be separated"
             warn(f"{evidence.metric}: {self.label} {message}")
         return design, template
 
-    def _compute_shares(
-        self, evidence: Evidence, crossed: CrossedDesign, weights: FloatArray | None
-    ) -> FloatArray:
-        undefined = np.full((1 if weights is None else len(weights), len(PARTS)), np.nan)
-        if self.form == "components" and not crossed.balanced:
-            if weights is None:
-                message = "form: components needs an item with a level in every list"
-                warn(f"{evidence.metric}: {message}")
-            return undefined
-        if weights is not None and np.isnan(weights).any():
-            return undefined
-        split = compute_sums_of_squares if self.form == "squares" else estimate_components
-        parts = split(crossed, weights)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(parts / parts.sum(axis=1, keepdims=True))
+
+def _share_squares(crossed: CrossedDesign, weights: FloatArray | None = None) -> FloatArray:
+    """Return the shares of the sums of squares, ``float64[b, 4]``; NaN with undefined weights."""
+    if weights is not None and np.isnan(weights).any():
+        return np.full((len(weights), len(PARTS)), np.nan)
+    parts = compute_sums_of_squares(crossed, weights)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(parts / parts.sum(axis=1, keepdims=True))
 
 
 def _cross(design: Design, template: AnyArray, values: FloatArray) -> CrossedDesign:
