@@ -433,7 +433,8 @@ def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float
             }
         )
     table = pd.DataFrame(rows).sort_values("gap", ignore_index=True)
-    table["halves"] = table["gap"] <= float(table.loc[table["model"] == label, "gap"].iloc[0]) / 2
+    before = float(table.loc[table["model"] == label, "gap"].iloc[0])
+    table["halves"] = table["gap"].le(before / 2)
     mean, gap = sign * table["mean"].to_numpy(), table["gap"].to_numpy()
     as_good = (mean[:, None] >= mean) & (gap[:, None] <= gap)
     better = as_good & ((mean[:, None] > mean) | (gap[:, None] < gap))
