@@ -438,7 +438,7 @@ def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float
     mean, gap = sign * table["mean"].to_numpy(), table["gap"].to_numpy()
     as_good = (mean[:, None] >= mean) & (gap[:, None] <= gap)
     better = as_good & ((mean[:, None] > mean) | (gap[:, None] < gap))
-    table["frontier"] = ~better.any(axis=0)
+    table["frontier"] = [not each.any() for each in better.T]
     return table
 
 
