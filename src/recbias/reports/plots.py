@@ -164,11 +164,10 @@ def _draw_scatter(
     names = views.name_metric(run, x), _join(views.name_metric(run, y), *part)
     sides = [dot.x for dot in dots], [dot.y for dot in dots]
     zero = {0.0: "zero"} if y.direction == "zero" else {}
-    span = None if zero else _choose_span(sides[1])
     yield draw_points(
         dots,
-        Axis(names[0], describe_direction(x), span=_choose_span(sides[0])),
-        Axis(names[1], describe_direction(y), lines=zero, span=span),
+        Axis(names[0], describe_direction(x)),
+        Axis(names[1], describe_direction(y), lines=zero),
         330.0 + 12 * max(0, len(dots) - 8),
         name=name,
         title=f"{names[1]} against {names[0]}",
@@ -179,14 +178,6 @@ def _draw_scatter(
             "Hollow points are baselines." * any(dot.kind for dot in dots),
         ),
     )
-
-
-def _choose_span(intervals: Sequence[Interval]) -> tuple[float, float]:
-    """Return the ends of an axis, which begins at 0 if the values are close to it."""
-    values = [end for interval in intervals for end in interval.ends()]
-    low, high = min(values), max(values)
-    start, end = svg.pad_range(values, 0.08)
-    return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
 def draw_tradeoff_curves(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
@@ -498,7 +489,7 @@ def draw_assumptions(run: RunTables, dataset: str, name_file: NameFile) -> Itera
         sentences = [curve.describe() for curve in curves]
         yield draw_lines(
             lines,
-            Axis(axis, ticks=sorted({x for line in lines.values() for x, _ in line.points})),
+            Axis(axis),
             Axis(metric.heading, describe_direction(metric), lines={0.0: "zero"}),
             name=name_file(title),
             title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",

@@ -82,7 +82,7 @@ def draw_long_tail(run: RunTables, dataset: str, name_file: NameFile) -> Iterato
     yield draw_lines(
         lines,
         Axis("Items, most popular first", note, span=span, may_be_log=True),
-        Axis("Share of recommendations", "up to this item", span=(0, 100), unit="%"),
+        Axis("Share of recommendations", "up to this item, in %", span=(0, 100)),
         name=name_file("long-tail"),
         title="Long tail of recommended items",
         caption=(
@@ -231,8 +231,9 @@ def draw_stereotypes(run: RunTables, dataset: str, name_file: NameFile) -> Itera
                 name=name_file(f"exposure-{metric.title}-{place}"),
                 title=f"{metric.heading} of each user's list" + f", {place}" * bool(place),
                 caption=(
-                    "Each box holds the middle half of a model's values; whiskers reach the last "
-                    "value within 1.5 times its length. Models are sorted by mean."
+                    "Each box holds the middle half of a model's values, with a line at their "
+                    "median and a diamond at their mean; whiskers reach the last value within 1.5 "
+                    "times its length. Models are sorted by mean."
                 ),
             )
 
