@@ -23,10 +23,7 @@ Value = TypeVar("Value")
 VARIABLE = "RECBIAS_MEMORY_MB"
 """The environment variable that states the limit in MB, for systems that do not."""
 
-_CGROUP_FILES = (
-    "/sys/fs/cgroup/memory.max",
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-)
+_CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 """The limits of a container, in version 2 and version 1 of control groups."""
 
 
@@ -149,9 +146,13 @@ def measure_memory_limit() -> int:
         WrongType: The environment variable is not a whole number above 0.
     """
     stated = os.environ.get(VARIABLE, "")
-    if stated:
-        return _read_megabytes(stated) * 2**20
-    return min(_list_limits(), default=0)
+    if not stated:
+        return min(_list_limits(), default=0)
+    if stated.isdecimal() and int(stated):
+        return int(stated) * 2**20
+    message = f"the environment variable {VARIABLE} is {stated[:40]!r}"
+    remedy = f"set it to a whole number of MB above 0, as in {VARIABLE}=4000, or remove it"
+    raise WrongType(message, remedy=remedy)
 
 
 def require_memory(n_bytes: float, content: str, *, where: str, remedy: str) -> None:
@@ -170,14 +171,6 @@ def require_memory(n_bytes: float, content: str, *, where: str, remedy: str) -> 
     if limit and n_bytes > limit:
         message = f"{content} need at least {_render(n_bytes)}, and there are {_render(limit)}"
         raise TooLittleMemory(message, where=where, remedy=remedy)
-
-
-def _read_megabytes(stated: str) -> int:
-    if stated.isascii() and stated.isdecimal() and int(stated[:18]):
-        return int(stated[:18])
-    message = f"the environment variable {VARIABLE} is {stated[:40]!r}"
-    remedy = f"set it to a whole number of MB above 0, as in {VARIABLE}=4000, or remove it"
-    raise WrongType(message, remedy=remedy)
 
 
 def _list_limits() -> Iterator[int]:
@@ -216,13 +209,20 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def write_to_disk(descriptor: int) -> None:
-    """Write a file to the disk now; where that is impossible, the system does it later."""
+@contextmanager
+def _where_supported() -> Iterator[None]:
+    """Leave out what a file system cannot do."""
     try:
-        os.fsync(descriptor)
+        yield
     except OSError as error:
         if error.errno not in _NOT_SUPPORTED:
             raise
+
+
+def write_to_disk(descriptor: int) -> None:
+    """Write a file to the disk now; where that is impossible, the system does it later."""
+    with _where_supported():
+        os.fsync(descriptor)
 
 
 def lock_file(descriptor: int, *, waits: bool = True) -> None:
@@ -231,15 +231,10 @@ def lock_file(descriptor: int, *, waits: bool = True) -> None:
     Raises:
         BlockingIOError: Another process has locked it, and ``waits`` is false.
     """
-    if sys.platform == "win32":
-        return
-    import fcntl
+    with suppress(ImportError), _where_supported():  # ImportError: Windows
+        import fcntl
 
-    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-    except OSError as error:
-        if error.errno not in _NOT_SUPPORTED:
-            raise
 
 
 def point_link(link: Path, name: str, scratch: Path) -> None:
