@@ -489,7 +489,7 @@ def _read_sweep(document: Document, raw: Any) -> Iterator[_Swept]:
                 message = f"{format_key_path(place)} is also set by --set"
                 remedy = f"leave one out, or write --set '{SWEEP}.{path}=[20, 50]'"
                 raise Contradiction(message, remedy=remedy)
-            yield _Swept(place, isinstance(document.data.get(place[0]), list), values, where)
+            yield _Swept(place, isinstance(document.data.get(str(place[0])), list), values, where)
         except UserError as error:
             remedy, kind = error.remedy, type(error)
             document.add_fault(where, error.message, remedy=remedy, kind=kind, key=True)
@@ -497,7 +497,7 @@ def _read_sweep(document: Document, raw: Any) -> Iterator[_Swept]:
 
 def _find_swept(data: Mapping[str, Any], path: Sequence[str]) -> KeyPath:
     """Return the place of a setting that a sweep varies, in the document without the sweep."""
-    key, *steps = path
+    key, steps = path[0], path[1:]
     if key == _SEED and not steps:
         if data.get("seeds") is not None:
             raise Contradiction("seeds is set too", remedy="keep one of sweep and seeds")
@@ -507,7 +507,8 @@ def _find_swept(data: Mapping[str, Any], path: Sequence[str]) -> KeyPath:
     if key not in _LISTS:
         remedy = suggest(key, [*_LISTS, _SEED])
         raise UnknownKey("is not a setting of a model, a dataset or the seed", remedy=remedy)
-    value, place = data.get(key), [key]
+    value: Any = data.get(key)
+    place: list[str | int] = [key]
     if key == "models" and not isinstance(value, list):
         message, remedy = f"{key} is not a list in the spec", "list the models under models"
         raise UnknownKey(message, remedy=remedy)
@@ -541,11 +542,9 @@ def _refuse_many_or_overlapping(document: Document, settings: Sequence[_Swept]) 
     for (at, setting), (before, other) in itertools.permutations(enumerate(settings), 2):
         is_inside = setting.place[: len(other.place)] == other.place
         if is_inside and (at > before or setting.place != other.place):
-            message, remedy = (
-                f"is, or is inside, {other.where[-1]}, which is swept too",
-                "keep one of the two",
-            )
-            document.add_fault(setting.where, message, remedy=remedy, kind=Contradiction, key=True)
+            message = f"is, or is inside, {other.where[-1]}, which is swept too"
+            where, remedy = setting.where, "keep one of the two"
+            document.add_fault(where, message, remedy=remedy, kind=Contradiction, key=True)
 
 
 def _expand_seeds(document: Document, swept: _Swept) -> dict[KeyPath, dict[str, Any]]:

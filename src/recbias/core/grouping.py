@@ -1,8 +1,8 @@
-"""Conditions on the rows of a table, and groups of rows: by a label, bins, a condition, a crossing.
+"""Conditions on the rows of a table, and groups of rows by labels, bins and conditions.
 
 Users write conditions as ``age < 18 and gender == 'F'``. The language consists of names of
-columns, numbers, text and lists, comparisons, ``and``, ``or``, ``not`` and ``in``, so a spec cannot
-run code. A comparison with a missing cell is unknown, and ``and``, ``or`` and ``not`` follow
+columns, numbers, text and lists, comparisons, ``and``, ``or``, ``not`` and ``in``, so a spec
+cannot run code. A comparison with a missing cell is unknown, and ``and``, ``or`` and ``not`` follow
 Kleene's three-valued logic: ``age < 18 or gender == 'F'`` holds for a woman whose age is missing,
 but neither ``age < 18`` nor ``not age < 18`` does.
 
