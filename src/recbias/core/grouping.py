@@ -2,9 +2,9 @@
 
 Users write conditions as ``age < 18 and gender == 'F'``. The language consists of names of
 columns, numbers, text and lists, comparisons, ``and``, ``or``, ``not`` and ``in``, so a spec
-cannot run code. A comparison with a missing cell is unknown, and ``and``, ``or`` and ``not`` follow
-Kleene's three-valued logic: ``age < 18 or gender == 'F'`` holds for a woman whose age is missing,
-but neither ``age < 18`` nor ``not age < 18`` does.
+cannot run code. A comparison with a missing cell is unknown, and ``and``, ``or`` and ``not``
+follow Kleene's three-valued logic: ``age < 18 or gender == 'F'`` holds for a woman whose age is
+missing, but neither ``age < 18`` nor ``not age < 18`` does.
 
 Groups may also be known as probabilities: ``by: probability of p_female``.
 """
