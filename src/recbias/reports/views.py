@@ -18,6 +18,7 @@ from recbias.core.grouping import parse_uncertain_label
 from recbias.core.measures import Direction, to_loss
 from recbias.core.plugins import BASELINES
 from recbias.core.text import normalize_name
+from recbias.registry import name_metric as spell_metric
 from recbias.reports import wording
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.wording import Cell, Table, format_count, make_heading
@@ -88,7 +89,7 @@ class Definition:
     @property
     def name_in_words(self) -> str:
         """The name of the plug-in for people, as in all tables and plots."""
-        return measures.name_metric(self.name)
+        return spell_metric(self.name)
 
     @property
     def names(self) -> tuple[str, ...]:

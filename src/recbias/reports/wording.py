@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recbias.core.context import summarize_failures
-from recbias.core.measures import Direction, name_metric
+from recbias.core.measures import Direction
+from recbias.registry import name_metric
 
 if TYPE_CHECKING:
     import pandas as pd
