@@ -33,8 +33,14 @@ from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
 from recbias.formats.text_files import read_text
 from recbias.reports import views, wording
-from recbias.reports.environments import read_resource, render
-from recbias.reports.render import Content, Fact, render_value, replace_undefined
+from recbias.reports.render import (
+    Content,
+    Fact,
+    read_resource,
+    render,
+    render_value,
+    replace_undefined,
+)
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import build_check_table, describe_missing_outputs
 from recbias.reports.wording import (

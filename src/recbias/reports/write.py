@@ -22,10 +22,9 @@ from recbias.reports.card import (
     render_form,
     render_hub_card,
 )
-from recbias.reports.environments import render_latex
 from recbias.reports.gallery import IMAGES, convert_svg, load_gallery
 from recbias.reports.published import compare_published, list_remarks, resolve_name
-from recbias.reports.render import Content, render_html, render_json, render_markdown
+from recbias.reports.render import Content, render_html, render_json, render_latex, render_markdown
 from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.verdict import render_junit
