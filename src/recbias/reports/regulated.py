@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 
 from recbias.core.grouping import JOIN, parse_uncertain_label
-from recbias.core.measures import SERVED
+from recbias.core.measures import SERVED, compute_wilson_interval
 from recbias.reports import views
 from recbias.reports.run import RunTables
 from recbias.reports.tables import build_check_table
@@ -32,7 +31,7 @@ from recbias.reports.wording import (
     tabulate,
     ungroup,
 )
-from recbias.statistics.intervals import compare_share_ratio, wilson_interval
+from recbias.statistics.intervals import compare_share_ratio
 
 _LEAST_SHARE = 0.02
 """The share of the data below which a category may be left out of impact ratios (5-301(d))."""
@@ -233,7 +232,6 @@ def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[dict[s
     sizes, chosen = (counts[name].to_numpy(np.float64) for name in ("size", "sum"))
     rates, large = chosen / sizes, sizes >= _LEAST_SHARE * total
     best = int(np.argmax(np.where(large, rates, -1.0)))
-    z = np.asarray(ndtri(0.975))
     for at, category in enumerate(counts.index):
         size, rate = float(sizes[at]), float(rates[at])
         ratio, ends = math.nan, (math.nan, math.nan)
@@ -241,7 +239,7 @@ def _list_rates(model: str, counts: pd.DataFrame, total: int) -> Iterator[dict[s
             ratio = rate / float(rates[best])
             if at != best:
                 ends = compare_share_ratio(rate, size, float(rates[best]), float(sizes[best]))
-        low, high = (float(end) for end in wilson_interval(rates[at], sizes[at], z))
+        low, high = map(float, compute_wilson_interval(rates[at], sizes[at]))
         row = {"model": model, "category": category, "size": size, "chosen": float(chosen[at])}
         yield {**row, "rate": rate, "low": low, "high": high, "ratio": ratio, "ends": ends}
 

@@ -21,12 +21,12 @@ from recbias.core.measures import TRADEOFFS, Direction, format_metric
 from recbias.runner.results import ModelMeasurement
 from recbias.runner.significance import collect_estimates
 from recbias.runner.stages import derive_bootstrap_seed
-from recbias.statistics.bootstrap import ROUNDING, bootstrap_t_interval, resample_sums
+from recbias.statistics.bootstrap import ROUNDING, resample_sums
 from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.intervals import (
+    compute_sample_interval,
     estimate_ratio,
     estimate_resampled_ratio,
-    normal_interval,
     t_interval,
 )
 
@@ -131,12 +131,7 @@ def _measure_samples(
     samples, df = removed.replicates, removed.estimates.df
     if samples is None:
         return {}
-    low, high = (
-        normal_interval(removed.point, samples)
-        if math.isnan(df)
-        else bootstrap_t_interval(removed.point, samples, int(df))
-    )
-    ends = _name_ends("bias_removed", float(low), float(high))
+    ends = _name_ends("bias_removed", *compute_sample_interval(removed.point, samples, df=df))
     if not shares_samples or math.isnan(columns["price"]):
         return ends
     joint = resample_mean(lost, removed.estimates.n or 0, samples.size)
