@@ -5,9 +5,8 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from recbias.core.docstrings import read_formula, read_section
-from recbias.core.measures import name_metric
 from recbias.core.registry import Registry
-from recbias.registry import REGISTRIES
+from recbias.registry import REGISTRIES, name_metric
 
 NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
 

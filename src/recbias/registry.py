@@ -47,7 +47,7 @@ METRICS = {
     "ACLT": "recbias.metrics.popularity:ACLT",
     "PopREO": "recbias.metrics.popularity:PopREO",
     "PopRSP": "recbias.metrics.popularity:PopRSP",
-    "log_popularity_difference": ("recbias.metrics.popularity:LogPopularityDifference"),
+    "log_popularity_difference": "recbias.metrics.popularity:LogPopularityDifference",
     "popularity_lift": "recbias.metrics.popularity:PopularityLift",
     "gini_difference": "recbias.metrics.popularity:GiniDifference",
     "herfindahl_difference": "recbias.metrics.popularity:HerfindahlDifference",
@@ -66,8 +66,8 @@ METRICS = {
     "IAA": "recbias.metrics.exposure:AmortizedAttention",
     "calibration_kl": "recbias.metrics.calibration:CalibrationKL",
     "calibration_js": "recbias.metrics.calibration:CalibrationJS",
-    "intra_list_distance": ("recbias.metrics.diversity:IntraListDistance"),
-    "inter_user_distance": ("recbias.metrics.diversity:InterUserDistance"),
+    "intra_list_distance": "recbias.metrics.diversity:IntraListDistance",
+    "inter_user_distance": "recbias.metrics.diversity:InterUserDistance",
     "self_information": "recbias.metrics.diversity:SelfInformation",
     "unexpectedness": "recbias.metrics.diversity:Unexpectedness",
     "serendipity": "recbias.metrics.diversity:Serendipity",
@@ -122,6 +122,41 @@ METRICS = {
     "human_score": "recbias.metrics.human:HumanScore",
     "human_agreement": "recbias.metrics.human:HumanAgreement",
 }
+
+_NAMES = {
+    "HIT_BAD": "HIT_BAD",
+    "MRR_BAD": "MRR_BAD",
+    "log_popularity_difference": "popularity bias (log)",
+    "gini_difference": "popularity bias (Gini)",
+    "herfindahl_difference": "popularity bias (Herfindahl)",
+    "click_through_rate": "click-through rate",
+    "shown_share": "share of what was shown",
+    "shown_nDCG": "nDCG of what was shown",
+    "policy_value": "value of the policy",
+    "ItemCoverage": "item coverage",
+    "Gini": "Gini index",
+    "corrected_Gini": "corrected Gini index",
+    "corrected_QF": "corrected item coverage",
+    "provider_gini": "provider Gini index",
+    "catalogue_counts": "counts of the catalogue",
+    "calibration_kl": "miscalibration (KL)",
+    "calibration_js": "miscalibration (JS)",
+    "intra_list_distance": "intra-list distance",
+    "inter_user_distance": "inter-user distance",
+    "self_information": "self-information",
+    "cohen_kappa": "Cohen's kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+}
+"""The names for people that are not the names of metrics with spaces."""
+
+
+def name_metric(name: str) -> str:
+    """Return the name of a metric for people; a label of the spec's own stays as it is.
+
+    >>> name_metric("log_popularity_difference"), name_metric("top_words"), name_metric("my_label")
+    ('popularity bias (log)', 'top words', 'my_label')
+    """
+    return _NAMES.get(name, name.replace("_", " ")) if name in METRICS else name
 
 
 MODELS = {

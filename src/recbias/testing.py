@@ -12,11 +12,11 @@ Every check returns None if the plug-in meets the contract of its kind, else rai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,11 +25,9 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import (
     AnyArray,
     Attributes,
-    Dataset,
     FloatArray,
     Interactions,
     Odds,
-    Reviews,
     TrainingData,
     Vocabulary,
 )
@@ -51,9 +49,7 @@ from recbias.core.plugins import (
     NAMES,
     DatasetSource,
     Detector,
-    FittedRecommender,
     HasBounds,
-    HasEmbeddings,
     Metric,
     NeedsByParameters,
     Recommender,
@@ -63,26 +59,33 @@ from recbias.core.plugins import (
 from recbias.core.queries import SAMPLE, Queries
 from recbias.statistics.paired import PairedTest
 
-
-def refuse(violated: object, name: str, violation: str) -> None:
-    """Raise BrokenContract with the name of the plug-in if a rule is violated."""
-    if violated:
-        raise BrokenContract(f"{name} {violation}")
+_Rules: TypeAlias = Iterator[tuple[object, str]]
+"""Rules in order: whether each is violated, and how that is said."""
 
 
-def check_dataclass(plugin: object, declared: Sequence[str], name: str) -> None:
-    """Check that a plug-in is a frozen, documented dataclass with the attributes of its kind."""
-    refuse(not is_dataclass(plugin), name, "is not a dataclass")
+def _enforce(plugin: object, declared: Sequence[str], rules: _Rules) -> None:
+    """Raise BrokenContract with the name of the plug-in for the first rule that is violated."""
+    with collect_warnings():
+        for is_violated, violation in chain(_list_common_rules(plugin, declared), rules):
+            if is_violated:
+                raise BrokenContract(f"{type(plugin).__name__} {violation}")
+
+
+def _list_common_rules(plugin: object, declared: Sequence[str]) -> _Rules:
+    """Yield the rules of a frozen, documented dataclass with the attributes of its kind."""
+    yield not is_dataclass(plugin), "is not a dataclass"
     try:
         hash(plugin)
-    except TypeError as error:
-        raise BrokenContract(f"{name} is no frozen dataclass of plain fields") from error
-    refuse(not read_summary(type(plugin)), name, "has no docstring")
+    except TypeError:
+        yield True, "is no frozen dataclass of plain fields"
+    yield not read_summary(type(plugin)), "has no docstring"
     for attribute in declared:
-        refuse(not hasattr(plugin, attribute), name, f"does not declare {attribute}")
+        yield not hasattr(plugin, attribute), f"does not declare {attribute}"
 
 
-@collect_warnings()
+# ---- datasets ----
+
+
 def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     """Check that a dataset meets the contract of its kind.
 
@@ -101,78 +104,66 @@ def check_dataset(source: DatasetSource, *, data: Path | None = None) -> None:
     Example:
         check_dataset(MyDataset(path=Path("purchases.csv")))
     """
-    name = type(source).__name__
-    folder = data or Path()
-    check_dataclass(source, ("gives", "files", "load"), name)
-    parts = source.gives()
-    allowed = NAMES["datasets", "gives"]
-    refuse(set(parts) - allowed, name, f"gives other parts than {sorted(allowed)}")
+    _enforce(source, ("gives", "files", "load"), _list_dataset_rules(source, data or Path()))
+
+
+def _list_dataset_rules(source: DatasetSource, folder: Path) -> _Rules:
+    parts, allowed = source.gives(), NAMES["datasets", "gives"]
+    yield set(parts) - allowed, f"gives other parts than {sorted(allowed)}"
     for path in source.files(folder):
-        refuse(not path.is_file(), name, f"lists the file {path}, which does not exist")
+        yield not path.is_file(), f"lists the file {path}, which does not exist"
     dataset = source.load(folder, np.random.default_rng(0))
-    _check_parts(dataset, parts, name)
-    _check_interactions(dataset.interactions, name)
-    _check_attributes(dataset.users, dataset.user_ids, name, "users")
-    _check_attributes(dataset.items, dataset.item_ids, name, "items")
-    _check_reviews(dataset.reviews, dataset, name)
-    reloaded = source.load(folder, np.random.default_rng(0)).interactions
-    same = _are_equal(dataset.interactions, reloaded)
-    refuse(not same, name, "loads other rows the second time")
-
-
-def _check_parts(dataset: Dataset, parts: frozenset[str], name: str) -> None:
-    present = {
-        "train": len(dataset.interactions) > 0,
-        "users": dataset.users is not None,
-        "items": dataset.items is not None,
-        "reviews": dataset.reviews is not None,
-        "sentences": dataset.sentences is not None,
-    }
-    for part, is_present in present.items():
-        refuse(part in parts and not is_present, name, f"gives {part} but does not load them")
-        refuse(part not in parts and is_present, name, f"loads {part} but does not give them")
-
-
-def _check_interactions(rows: Interactions, name: str) -> None:
-    _check_codes(rows.users, rows.n_users, name, "users")
-    _check_codes(rows.items, rows.n_items, name, "items")
-    times = rows.values if rows.times is None else rows.times
-    sizes = {array.size for array in (rows.users, rows.items, rows.values, times)}
-    refuse(len(sizes) > 1, name, "has interaction columns of different lengths")
-    refuse(rows.values.dtype != np.float32, name, f"has values of type {rows.values.dtype}")
-    for ids, kind in ((rows.user_ids, "user"), (rows.item_ids, "item")):
+    rows, reviews = dataset.interactions, dataset.reviews
+    for part in sorted(NAMES["datasets", "gives"]):
+        is_present = len(rows) > 0 if part == "train" else getattr(dataset, part) is not None
+        yield part in parts and not is_present, f"gives {part} but does not load them"
+        yield part not in parts and is_present, f"loads {part} but does not give them"
+    yield from _list_code_rules(rows.users, rows.n_users, "users")
+    yield from _list_code_rules(rows.items, rows.n_items, "items")
+    columns = [
+        rows.users,
+        rows.items,
+        rows.values,
+        rows.users if rows.times is None else rows.times,
+    ]
+    yield (
+        len({column.size for column in columns}) > 1,
+        "has interaction columns of different lengths",
+    )
+    yield rows.values.dtype != np.float32, f"has values of type {rows.values.dtype}"
+    tables = {"user": dataset.users, "item": dataset.items}
+    for kind, ids in (("user", rows.user_ids), ("item", rows.item_ids)):
         names = ids.ids.tolist()
-        refuse(len(set(names)) < len(names), name, f"has a {kind} identifier twice")
+        yield len(set(names)) < len(names), f"has a {kind} identifier twice"
         is_text = all(isinstance(identifier, str) for identifier in names)
-        refuse(not is_text, name, f"has a {kind} identifier that is not text")
-
-
-def _check_codes(codes: AnyArray, n: int, name: str, kind: str) -> None:
-    refuse(codes.dtype != np.int32, name, f"has codes of {kind} of type {codes.dtype}, not int32")
-    outside = codes.size and (codes.min() < 0 or codes.max() >= n)
-    refuse(outside, name, f"has codes of {kind} outside 0 to {n - 1}")
-
-
-def _check_attributes(table: Attributes | None, ids: Vocabulary, name: str, kind: str) -> None:
-    if table is not None:
-        aligned = table.ids.digest == ids.digest and len(table.frame) == len(ids)
-        refuse(not aligned, name, f"has attributes of {kind} that are not aligned to the {kind}")
-
-
-def _check_reviews(reviews: Reviews | None, dataset: Dataset, name: str) -> None:
+        yield not is_text, f"has a {kind} identifier that is not text"
+        if (table := tables[kind]) is not None:
+            is_aligned = table.ids.digest == ids.digest and len(table.frame) == len(ids)
+            yield not is_aligned, f"has attributes of {kind}s that are not aligned to the {kind}s"
     if reviews is not None:
-        _check_codes(reviews.users, len(dataset.user_ids), name, "reviewers")
-        _check_codes(reviews.items, len(dataset.item_ids), name, "reviewed items")
+        yield from _list_code_rules(reviews.users, rows.n_users, "reviewers")
+        yield from _list_code_rules(reviews.items, rows.n_items, "reviewed items")
         sizes = {reviews.users.size, reviews.items.size, reviews.texts.size}
-        refuse(len(sizes) > 1, name, "has review columns of different lengths")
+        yield len(sizes) > 1, "has review columns of different lengths"
+    again = source.load(folder, np.random.default_rng(0)).interactions
+    same = all(
+        np.array_equal(vars(rows)[name], vars(again)[name])
+        for name in ("users", "items", "values")
+    )
+    same &= rows.user_ids.digest == again.user_ids.digest
+    yield (
+        not (same and rows.item_ids.digest == again.item_ids.digest),
+        "loads other rows the second time",
+    )
 
 
-def _are_equal(rows: Interactions, reloaded: Interactions) -> bool:
-    names = ("users", "items", "values")
-    same = all(np.array_equal(getattr(rows, name), getattr(reloaded, name)) for name in names)
-    ids, reloaded_ids = ((part.user_ids, part.item_ids) for part in (rows, reloaded))
-    return same and [part.digest for part in ids] == [part.digest for part in reloaded_ids]
+def _list_code_rules(codes: AnyArray, n: int, kind: str) -> _Rules:
+    yield codes.dtype != np.int32, f"has codes of {kind} of type {codes.dtype}, not int32"
+    is_outside = codes.size and (codes.min() < 0 or codes.max() >= n)
+    yield is_outside, f"has codes of {kind} outside 0 to {n - 1}"
 
+
+# ---- small worlds ----
 
 K, N_USERS, N_ITEMS, N_SEEN = 6, 40, 24, 8
 """The length of the lists, and the users, items, and items of each user of the checkerboard."""
@@ -343,7 +334,9 @@ def _sample_relevant(data: TrainingData, rng: np.random.Generator) -> Any:
     return csr_array(relevant)
 
 
-@collect_warnings()
+# ---- detectors ----
+
+
 def check_detector(detector: Detector, *, items: Attributes | None = None) -> None:
     """Check that a detector meets the contract of its kind.
 
@@ -362,49 +355,43 @@ def check_detector(detector: Detector, *, items: Attributes | None = None) -> No
     Example:
         check_detector(MyDetector(column="price"))
     """
-    name = type(detector).__name__
-    check_dataclass(detector, ("libraries", "kinds", "label"), name)
-    kinds = detector.kinds
-    refuse(not kinds or len(set(kinds)) < len(kinds), name, "has no kinds, or one of them twice")
-    table = make_checkerboard().items if items is None else items
-    refuse(table is None, name, "has no items to label")
-    if table is None:
-        return
-    columns = dict(detector.label(table, np.random.default_rng(0)))
+    table: Any = make_checkerboard().items if items is None else items
+    _enforce(detector, ("libraries", "kinds", "label"), _list_detector_rules(detector, table))
+
+
+def _list_detector_rules(detector: Detector, items: Attributes) -> _Rules:
+    kinds, n_items = detector.kinds, len(items.ids)
+    yield not kinds or len(set(kinds)) < len(kinds), "has no kinds, or one of them twice"
+    columns = dict(detector.label(items, np.random.default_rng(0)))
     for kind in kinds:
-        refuse(kind not in columns, name, f"returns no column {kind}")
+        yield kind not in columns, f"returns no column {kind}"
     for column, values in columns.items():
-        _check_column(column, values, len(table.ids), kinds, name)
-    again = dict(detector.label(table, np.random.default_rng(0)))
-    refuse(not _are_same_labels(columns, again), name, "returns other labels the second time")
-    order = np.arange(len(table.ids))[::-1]
-    reverse = detector.label(table.take(order, table.ids.take(order)), np.random.default_rng(0))
+        is_graded = column.endswith("_score") and column.removesuffix("_score") in kinds
+        yield column not in kinds and not is_graded, f"returns the column {column} of no kind"
+        shape = f"{values.dtype}{list(values.shape)}"
+        yield shape != f"float64[{n_items}]", f"returns {column} as {shape}"
+        is_label = is_graded or np.isin(values, [0, 1]) | np.isnan(values)
+        yield not np.all(is_label), f"returns labels {column} other than 0, 1 and NaN"
+    again = detector.label(items, np.random.default_rng(0))
+    yield not _are_same_labels(columns, again), "returns other labels the second time"
+    order = np.arange(n_items)[::-1]
+    reverse = detector.label(items.take(order, items.ids.take(order)), np.random.default_rng(0))
     restored = {column: values[order] for column, values in reverse.items()}
-    refuse(not _are_same_labels(columns, restored), name, "depends on the order of the items")
+    yield not _are_same_labels(columns, restored), "depends on the order of the items"
 
 
-def _check_column(
-    column: str, values: FloatArray, n_items: int, kinds: tuple[str, ...], name: str
-) -> None:
-    graded = column.endswith("_score") and column.removesuffix("_score") in kinds
-    refuse(column not in kinds and not graded, name, f"returns the column {column} of no kind")
-    shape = f"{values.dtype}{list(values.shape)}"
-    refuse(shape != f"float64[{n_items}]", name, f"returns {column} as {shape}")
-    invalid = ~np.isnan(values) & (values != 0) & (values != 1)
-    refuse(not graded and invalid.any(), name, f"returns labels {column} other than 0, 1 and NaN")
-
-
-def _are_same_labels(columns: dict[str, FloatArray], repeated: dict[str, FloatArray]) -> bool:
+def _are_same_labels(
+    columns: Mapping[str, FloatArray], repeated: Mapping[str, FloatArray]
+) -> bool:
     return columns.keys() == repeated.keys() and all(
         np.array_equal(values, repeated[column], equal_nan=True)
         for column, values in columns.items()
     )
 
 
-Measurements = Sequence[Measurement]
+# ---- metrics ----
 
 
-@collect_warnings()
 def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     """Check that a metric meets the contract of its kind.
 
@@ -425,131 +412,99 @@ def check_metric(metric: Metric, *, evidence: Evidence | None = None) -> None:
     Example:
         check_metric(MyMetric(most=10))
     """
-    name = type(metric).__name__
-    check_dataclass(metric, ("needs", "direction", "unit", "measure"), name)
-    refuse(metric.direction not in get_args(Direction), name, f"has direction {metric.direction}")
-    refuse(
-        set(metric.needs) - NAMES["metrics", "needs"], name, "needs evidence of an unknown kind"
-    )
-    evidence = replace(make_random_evidence() if evidence is None else evidence, metric=name)
-    for need in _list_needs(metric):
+    given = make_random_evidence() if evidence is None else evidence
+    rules = _list_metric_rules(metric, replace(given, metric=type(metric).__name__))
+    _enforce(metric, ("needs", "direction", "unit", "measure"), rules)
+
+
+def _list_metric_rules(metric: Metric, evidence: Evidence) -> _Rules:
+    yield metric.direction not in get_args(Direction), f"has direction {metric.direction}"
+    yield set(metric.needs) - NAMES["metrics", "needs"], "needs evidence of an unknown kind"
+    needs = metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
+    for need in needs:
         evidence.need(need)
-    measurements = metric.measure(evidence)
-    refuse(not measurements, name, "returns no value")
-    for measurement in measurements:
-        _check_measurement(measurement, metric, name)
-    repeated = metric.measure(evidence)
-    refuse(
-        not _are_same_values(measurements, repeated),
-        name,
+    rows = metric.measure(evidence)
+    yield not rows, "returns no value"
+    for row in rows:
+        yield from _list_value_rules(row, metric)
+    yield (
+        not _are_same_values(rows, metric.measure(evidence)),
         "returns other values the second time",
     )
-    order = np.random.default_rng(2).permutation(len(evidence.queries))
-    shuffled = metric.measure(_take_queries(evidence, order))
-    refuse(
-        not _are_same_values(measurements, shuffled),
-        name,
-        "depends on the order of the queries",
-    )
-    if "lists" in metric.needs:
-        _check_undefined(metric.measure(_take_queries(evidence, order[:0])), "queries", name)
-    if "predictions" in metric.needs:
-        _check_order_of_reviews(metric, evidence, name)
-    _check_missing_evidence(metric, evidence, name)
+    orders = [("queries", len(evidence.queries), _take_queries)]
+    if "predictions" in metric.needs and evidence.predictions is not None:
+        orders.append(("reviews", len(evidence.predictions), _take_reviews))
+    for unit, n, take in orders:
+        order = np.random.default_rng(2).permutation(n)
+        shuffled = metric.measure(take(evidence, order))
+        yield not _are_same_values(rows, shuffled), f"depends on the order of the {unit}"
+        if unit == "reviews" or "lists" in metric.needs:
+            for row in metric.measure(take(evidence, order[:0])):
+                yield not np.isnan(row.value), f"is {row.value} without {unit}, not NaN"
+    yield from _list_evidence_rules(metric, needs, evidence)
 
 
-def _list_needs(metric: Metric) -> frozenset[str]:
-    return metric.needs_now() if isinstance(metric, NeedsByParameters) else metric.needs
-
-
-def _check_measurement(measurement: Measurement, metric: Metric, name: str) -> None:
-    value, n, units = measurement.value, measurement.n, measurement.units
-    refuse((n == 0) != np.isnan(value), name, f"is {value} over {n} units")
-    needs_units = metric.unit in {"query", "review"}
-    refuse(needs_units and units is None, name, f"has unit {metric.unit} but no per-unit scores")
-    is_linear = units is not None and units.totals is not None  # values of units of a ratio
-    values = np.array([value]) if units is None or is_linear else units.values
-    if units is not None:
-        _check_units(measurement, units.values, name)
-    stated_range = read_section(type(metric), "Range")
-    low, high = read_bounds(stated_range)
-    if isinstance(metric, HasBounds):
-        low, high = metric.find_bounds(measurement)
-    outside = (values < low - 1e-9) | (values > high + 1e-9)
-    refuse(outside.any(), name, f"has values outside its range, {stated_range}")
-
-
-def _check_units(measurement: Measurement, values: AnyArray, name: str) -> None:
-    defined = values[~np.isnan(values)]
-    counts = (defined.size, values.size - defined.size)
-    wrong = counts != (measurement.n, measurement.undefined)
-    refuse(wrong, name, f"does not count (defined, undefined) units as {counts}")
-    if defined.size:
-        is_mean = np.isclose(defined.mean(), measurement.value, rtol=1e-9)
-        refuse(not is_mean, name, "is not the mean of its units")
-
-
-def _check_undefined(measurements: Measurements, unit: str, name: str) -> None:
-    for measurement in measurements:
-        value = measurement.value
-        refuse(not np.isnan(value), name, f"is {value} without {unit}, not NaN")
-
-
-def _check_order_of_reviews(metric: Metric, evidence: Evidence, name: str) -> None:
-    n = 0 if evidence.predictions is None else len(evidence.predictions)
-    order = np.random.default_rng(2).permutation(n)
-    measurements = metric.measure(evidence)
-    shuffled = metric.measure(_take_reviews(evidence, order))
-    refuse(
-        not _are_same_values(measurements, shuffled),
-        name,
-        "depends on the order of the reviews",
-    )
-    _check_undefined(metric.measure(_take_reviews(evidence, order[:0])), "reviews", name)
-
-
-def _check_missing_evidence(metric: Metric, evidence: Evidence, name: str) -> None:
-    for need in _list_needs(metric):
+def _list_evidence_rules(metric: Metric, needs: Iterable[str], evidence: Evidence) -> _Rules:
+    for need in needs:
         missing: dict[str, Any] = {"relevant" if need == "test" else need: None}
         try:
             metric.measure(replace(evidence, **missing))
         except MissingEvidence:
             continue
-        raise BrokenContract(f"{name} needs {need} but does not raise MissingEvidence without it")
+        yield True, f"needs {need} but does not raise MissingEvidence without it"
 
 
-def _are_same_values(measurements: Measurements, expected: Measurements) -> bool:
-    both = (measurements, expected)
-    keys, expected_keys = ([(row.group, row.target) for row in rows] for rows in both)
-    if keys != expected_keys:
+def _list_value_rules(row: Measurement, metric: Metric) -> _Rules:
+    """Yield the rules of a value and of its values by unit."""
+    units, values = row.units, np.array([row.value])
+    yield (row.n == 0) != np.isnan(row.value), f"is {row.value} over {row.n} units"
+    needs_units = metric.unit in {"query", "review"}
+    yield needs_units and units is None, f"has unit {metric.unit} but no per-unit scores"
+    if units is not None:
+        values = units.values if units.totals is None else values  # those of a ratio are linear
+        defined = units.values[~np.isnan(units.values)]
+        counts = (defined.size, units.values.size - defined.size)
+        wrong = counts != (row.n, row.undefined)
+        yield wrong, f"does not count (defined, undefined) units as {counts}"
+        is_mean = not defined.size or np.isclose(defined.mean(), row.value, rtol=1e-9)
+        yield not is_mean, "is not the mean of its units"
+    stated = read_section(type(metric), "Range")
+    low, high = metric.find_bounds(row) if isinstance(metric, HasBounds) else read_bounds(stated)
+    outside = (values < low - 1e-9) | (values > high + 1e-9)
+    yield outside.any(), f"has values outside its range, {stated}"
+
+
+def _are_same_values(rows: Sequence[Measurement], expected: Sequence[Measurement]) -> bool:
+    if [(row.group, row.target) for row in rows] != [(row.group, row.target) for row in expected]:
         return False
-    values = [np.array([(row.value, row.n, row.undefined) for row in rows]) for rows in both]
-    return np.allclose(values[0], values[1], rtol=1e-9, equal_nan=True)
+    values, others = (
+        np.array([(row.value, row.n, row.undefined) for row in each]) for each in (rows, expected)
+    )
+    return np.allclose(values, others, rtol=1e-9, equal_nan=True)
 
 
 def _take_queries(evidence: Evidence, order: AnyArray) -> Evidence:
     lists, relevant = evidence.lists, evidence.relevant
-    if lists is not None:
-        lists = RankedLists(lists.items[order], lists.scores[order], lists.outside)
-    if relevant is not None:
-        relevant = relevant[order]
-    queries = evidence.queries.take(order)
-    return replace(evidence, queries=queries, lists=lists, relevant=relevant)
+    return replace(
+        evidence,
+        queries=evidence.queries.take(order),
+        lists=None if lists is None else lists.take(order),
+        relevant=None if relevant is None else relevant[order],
+    )
 
 
 def _take_reviews(evidence: Evidence, order: AnyArray) -> Evidence:
-    predictions = evidence.predictions
-    if predictions is None:
-        return evidence
-    ids, items, ranked = predictions.ids, predictions.items, predictions.ranked
-    return replace(evidence, predictions=Predictions(ids[order], items[order], ranked[order]))
+    predictions: Any = evidence.predictions
+    columns = (predictions.ids, predictions.items, predictions.ranked)
+    return replace(evidence, predictions=Predictions(*(column[order] for column in columns)))
 
+
+# ---- tests ----
 
 N_UNITS = 60
 """The number of units of the systems that are compared."""
 
 
-@collect_warnings()
 def check_test(test: PairedTest) -> None:
     """Check that a significance test meets the contract of its kind.
 
@@ -566,48 +521,41 @@ def check_test(test: PairedTest) -> None:
     Example:
         check_test(MyTest(alpha=0.01))
     """
-    name = type(test).__name__
-    check_dataclass(test, ("alpha", "correction", "family", "pairs"), name)
-    _check_settings(test, name)
+    _enforce(test, ("alpha", "correction", "family", "pairs"), _list_test_rules(test))
+
+
+def _list_test_rules(test: PairedTest) -> _Rules:
+    yield not 0 < test.alpha < 1, f"has the level {test.alpha}"
+    corrections = {"none", "bonferroni", "holm", "bh"}
+    yield test.correction not in corrections, f"has the correction {test.correction}"
+    is_number = isinstance(test.family, int)
+    is_family = test.family >= 1 if is_number else test.family in {"metric", "report"}  # type: ignore[operator]
+    yield not is_family, f"has the family {test.family}"
     base = np.random.default_rng(3).normal(size=N_UNITS)
     noise = np.random.default_rng(4).normal(size=N_UNITS)
     values = np.array([base, base + 2 + noise, base])
     columns, repeated = (test.pairs(values, np.random.default_rng(0)) for _ in range(2))
-    _check_columns(columns, values, name)
-    refuse(columns["p"][0] > 0.05, name, "does not detect a difference of 2 standard deviations")
-    refuse(columns["p"][1] < 0.5, name, "detects a difference between equal systems")
-    same = all(np.array_equal(columns[key], repeated[key], equal_nan=True) for key in PAIR_COLUMNS)
-    refuse(not same, name, "returns other values the second time")
-
-
-def _check_settings(test: PairedTest, name: str) -> None:
-    refuse(not 0 < test.alpha < 1, name, f"has the level {test.alpha}")
-    corrections = {"none", "bonferroni", "holm", "bh"}
-    refuse(test.correction not in corrections, name, f"has the correction {test.correction}")
-    size = test.family if isinstance(test.family, int) else 1
-    unknown = not isinstance(test.family, int) and test.family not in {"metric", "report"}
-    refuse(unknown or size < 1, name, f"has the family {test.family}")
-
-
-def _check_columns(columns: Mapping[str, AnyArray], values: FloatArray, name: str) -> None:
     pairs = list(combinations(range(len(values)), 2))
     for column in PAIR_COLUMNS:
-        refuse(column not in columns, name, f"returns no column {column}")
+        yield column not in columns, f"returns no column {column}"
         size = np.size(columns[column])
-        refuse(size != len(pairs), name, f"returns {size} values of {column} for 3 pairs")
-    p = columns["p"]
-    refuse(((p < 0) | (p > 1)).any(), name, "returns p-values outside 0 to 1")
-    means = values.mean(axis=1)
-    differences = [means[a] - means[b] for a, b in pairs]
-    same = np.allclose(columns["difference"], differences)
-    refuse(not same, name, "does not return mean_a - mean_b as the difference")
+        yield size != len(pairs), f"returns {size} values of {column} for 3 pairs"
+    p, means = columns["p"], values.mean(axis=1)
+    yield ((p < 0) | (p > 1)).any(), "returns p-values outside 0 to 1"
+    is_difference = np.allclose(columns["difference"], [means[a] - means[b] for a, b in pairs])
+    yield not is_difference, "does not return mean_a - mean_b as the difference"
+    yield p[0] > 0.05, "does not detect a difference of 2 standard deviations"
+    yield p[1] < 0.5, "detects a difference between equal systems"
+    same = all(np.array_equal(columns[key], repeated[key], equal_nan=True) for key in PAIR_COLUMNS)
+    yield not same, "returns other values the second time"
 
+
+# ---- recommenders ----
 
 TOLERANCE = 1e-4
 """Items whose scores differ by less than this proportion may be ranked either way."""
 
 
-@collect_warnings()
 def check_recommender(
     plugin: Recommender, *, data: TrainingData | None = None, learns: bool = True
 ) -> None:
@@ -630,41 +578,63 @@ def check_recommender(
     Example:
         check_recommender(MyModel(neighbors=5))
     """
-    name = type(plugin).__name__
-    check_dataclass(plugin, ("provides", "needs", "libraries"), name)
-    refuse(set(plugin.provides) - NAMES["models", "provides"], name, "provides an unknown output")
-    refuse(
-        set(plugin.needs) - NAMES["models", "needs"],
-        name,
-        "needs a part that training data does not have",
-    )
     train = make_checkerboard() if data is None else data
-    fitted = plugin.fit(train, np.random.default_rng(0))
+    rules = _list_recommender_rules(plugin, train, learns=learns and data is None)
+    _enforce(plugin, ("provides", "needs", "libraries"), rules)
+
+
+def _list_recommender_rules(plugin: Recommender, data: TrainingData, *, learns: bool) -> _Rules:
+    yield set(plugin.provides) - NAMES["models", "provides"], "provides an unknown output"
+    needs_other = set(plugin.needs) - NAMES["models", "needs"]
+    yield needs_other, "needs a part that training data does not have"
+    fitted: Any = plugin.fit(data, np.random.default_rng(0))
     for output in plugin.provides - {"lists"}:
         method = "named" if output == "predictions" else output
-        missing = not hasattr(fitted, method)
-        refuse(missing, name, f"provides {output} but its fitted recommender does not")
-    if "embeddings" in plugin.provides and isinstance(fitted, HasEmbeddings):
-        _check_embeddings(fitted, train, name)
+        yield not hasattr(fitted, method), f"provides {output} but its fitted recommender does not"
+    vectors = fitted.embeddings() if "embeddings" in plugin.provides else Embeddings(None, None)
+    sizes = {"users": data.train.n_users, "items": data.train.n_items}
+    for kind, n in sizes.items():
+        rows = getattr(vectors, kind)
+        wrong = rows is not None and (rows.ndim != 2 or rows.shape[0] != n)
+        yield wrong, f"does not return one embedding for each of the {n} {kind}"
     if "lists" not in plugin.provides:
         return
-    queries = query_all_users(train)
-    lists = fitted.recommend(queries, K, train)
-    _check_rules(lists, queries, train, name)
-    refitted = plugin.fit(train, np.random.default_rng(0)).recommend(queries, K, train)
-    refuse(
-        not _are_same_lists(lists, refitted),
-        name,
-        "recommends other lists with the same seed",
-    )
-    _check_lengths(fitted, lists, train, name)
-    _check_single_queries(fitted, lists, train, name)
-    _check_restored(plugin, fitted, lists, train)
-    if learns and data is None:
-        _check_learned(lists, name)
+    queries, name = query_all_users(data), type(plugin).__name__
+    lists = fitted.recommend(queries, K, data)
+    yield from _list_order_rules(lists, queries, data, name)
+    refitted = plugin.fit(data, np.random.default_rng(0)).recommend(queries, K, data)
+    yield not _are_close(lists, refitted, 0.0), "recommends other lists with the same seed"
+    k = data.train.n_items + 3
+    long_lists = fitted.recommend(queries, k, data)
+    yield long_lists.k != k, f"returns {long_lists.k} positions for k = {k}"
+    yield from _list_order_rules(long_lists, queries, data, name)
+    yield not _are_close(lists, long_lists.truncate(K)), "recommends other items in longer lists"
+    no_lists = fitted.recommend(queries.take(np.arange(0)), K, data)
+    yield len(no_lists), "returns lists without queries"
+    for row in (0, 1, len(queries) - 2, len(queries) - 1):
+        alone = fitted.recommend(queries.take(np.array([row])), K, data)
+        together = lists.take(slice(row, row + 1))
+        yield not _are_close(together, alone), f"recommends query {row} other items alone"
+    if isinstance(plugin, Restores):
+        is_storable = isinstance(fitted, Storable)
+        yield not is_storable, "has restore() but its fitted recommender has no state()"
+        state = {key: np.array(array) for key, array in fitted.state().items()}
+        objects = [key for key, array in state.items() if array.dtype.hasobject]
+        yield objects, f"has objects in the state {objects}: return plain arrays"
+        restored = plugin.restore(state).recommend(queries, K, data)
+        yield not _are_close(lists, restored, 0.0), "recommends other lists after it is restored"
+    if learns:
+        n_unseen = N_ITEMS // 2 - N_SEEN
+        items = lists.items[:N_USERS, :n_unseen]
+        hits = (items >= 0) & (items % 2 == np.arange(len(items))[:, None] % 2)
+        found = f"{hits.mean():.0%} of the first {n_unseen} items have the user's colour"
+        yield hits.mean() < 0.9, f"does not learn the checkerboard: {found} (at random 25%)"
 
 
-def _check_rules(lists: RankedLists, queries: Queries, data: TrainingData, name: str) -> None:
+def _list_order_rules(
+    lists: RankedLists, queries: Queries, data: TrainingData, name: str
+) -> _Rules:
+    """Yield the rules of lists: candidates that the user has not, by score, ties by code."""
     from scipy.sparse import csr_array, vstack
 
     n_items = data.train.n_items
@@ -672,87 +642,19 @@ def _check_rules(lists: RankedLists, queries: Queries, data: TrainingData, name:
     seen = vstack([data.train.binary, no_row]).tocsr()[queries.users]
     check_lists(lists, n_queries=len(queries), seen=seen, n_items=n_items, model=name)
     inside = lists.items[lists.filled & (lists.items < n_items)]
-    refuse((~data.candidates[inside]).any(), name, "lists an item that is not a candidate")
+    yield (~data.candidates[inside]).any(), "lists an item that is not a candidate"
     ties = (lists.scores[:, 1:] == lists.scores[:, :-1]) & lists.filled[:, 1:]
     falls = lists.items[:, 1:] < lists.items[:, :-1]
-    refuse((ties & falls).any(), name, "does not sort items of equal score by code")
+    yield (ties & falls).any(), "does not sort items of equal score by code"
 
 
-def _check_lengths(
-    fitted: FittedRecommender, lists: RankedLists, data: TrainingData, name: str
-) -> None:
-    k = data.train.n_items + 3
-    queries = query_all_users(data)
-    long_lists = fitted.recommend(queries, k, data)
-    refuse(long_lists.k != k, name, f"returns {long_lists.k} positions for k = {k}")
-    _check_rules(long_lists, queries, data, name)
-    same = _are_close(lists, long_lists.truncate(K))
-    refuse(not same, name, "recommends other items in longer lists")
-    no_lists = fitted.recommend(queries.take(np.arange(0)), K, data)
-    refuse(len(no_lists), name, "returns lists without queries")
-
-
-def _check_single_queries(
-    fitted: FittedRecommender, lists: RankedLists, data: TrainingData, name: str
-) -> None:
-    queries = query_all_users(data)
-    for row in (0, 1, len(queries) - 2, len(queries) - 1):
-        alone = fitted.recommend(queries.take(np.array([row])), K, data)
-        together = RankedLists(lists.items[row : row + 1], lists.scores[row : row + 1])
-        refuse(not _are_close(together, alone), name, f"recommends query {row} other items alone")
-
-
-def _check_restored(
-    plugin: Recommender, fitted: FittedRecommender, lists: RankedLists, data: TrainingData
-) -> None:
-    if not isinstance(plugin, Restores):
-        return
-    name = type(plugin).__name__
-    if not isinstance(fitted, Storable):
-        raise BrokenContract(f"{name} has restore() but its fitted recommender has no state()")
-    state = {key: np.array(array) for key, array in fitted.state().items()}
-    objects = [key for key, array in state.items() if array.dtype.hasobject]
-    refuse(objects, name, f"has objects in the state {objects}: return plain arrays")
-    restored = plugin.restore(state).recommend(query_all_users(data), K, data)
-    refuse(
-        not _are_same_lists(lists, restored),
-        name,
-        "recommends other lists after it is restored",
-    )
-
-
-def _check_embeddings(fitted: HasEmbeddings, data: TrainingData, name: str) -> None:
-    embeddings = fitted.embeddings()
-    for kind, vectors, n in (
-        ("users", embeddings.users, data.train.n_users),
-        ("items", embeddings.items, data.train.n_items),
-    ):
-        wrong = vectors is not None and (vectors.ndim != 2 or vectors.shape[0] != n)
-        refuse(wrong, name, f"does not return one embedding for each of the {n} {kind}")
-
-
-def _check_learned(lists: RankedLists, name: str) -> None:
-    n_unseen = N_ITEMS // 2 - N_SEEN
-    items = lists.items[:N_USERS, :n_unseen]
-    hits = (items >= 0) & (items % 2 == np.arange(len(items))[:, None] % 2)
-    violation = (
-        f"does not learn the checkerboard: {hits.mean():.0%} of the first {n_unseen} items "
-        "have the user's colour (at random 25%)"
-    )
-    refuse(hits.mean() < 0.9, name, violation)
-
-
-def _are_same_lists(lists: RankedLists, expected: RankedLists) -> bool:
-    return np.array_equal(lists.items, expected.items) and np.array_equal(
-        lists.scores, expected.scores, equal_nan=True
-    )
-
-
-def _are_close(lists: RankedLists, expected: RankedLists) -> bool:
+def _are_close(lists: RankedLists, expected: RankedLists, share: float = TOLERANCE) -> bool:
     """Return whether lists are equal up to rounding, which may exchange items of close scores."""
-    tolerance = TOLERANCE * np.nan_to_num(np.abs(lists.scores)).max(initial=0.0)
+    tolerance = share * np.nan_to_num(np.abs(lists.scores)).max(initial=0.0)
     if not np.allclose(lists.scores, expected.scores, rtol=0, atol=tolerance, equal_nan=True):
         return False
+    if not share:
+        return np.array_equal(lists.items, expected.items)
     tied = np.abs(np.diff(lists.scores, axis=1)) <= tolerance
     column = np.ones((len(lists), 1), dtype=bool)
     exchangeable = np.hstack([~column, tied]) | np.hstack([tied, column])

@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "registry": {"core"},
     "runner": {"core", "config", "formats", "statistics"},
     "testing": {"core", "config", "statistics", "registry"},
-    "reports": {"core", "formats", "kernels", "statistics", "runner"},
+    "reports": {"core", "formats", "kernels", "statistics", "registry", "runner"},
     "plugin": {"core", "config", "formats", "kernels", "statistics", "language", "models"},
     "progress": {"core", "runner", "live"},
     "live": {"core", "runner"},

@@ -11,8 +11,8 @@ import pytest
 
 import recbias
 from recbias.reports.conclusions import collect_conclusions
-from recbias.reports.group_tables import build_group_tables
 from recbias.reports.run import read_run
+from recbias.reports.tables import build_group_tables
 from support.specs import make_small_spec
 
 METRICS = [

@@ -119,21 +119,12 @@ def world_goodreads(tmp_path: Path) -> Path:
     write(folder / "goodreads_interactions_children.json.gz", SHELVES)
     write(folder / "goodreads_reviews_children.json.gz", REVIEWS)
     write(folder / "goodreads_book_authors.json.gz", [{"author_id": "7", "name": "Ann|e"}])
-    (folder / "goodreads_interactions.csv").write_text(
-        "user_id,book_id,is_read,rating,is_reviewed\n"
-        "0,0,1,5,0\n1,0,0,0,0\n2,1,1,3,1\n2,2,1,3,0\n2,77,1,3,0\n"
-    )
-    (folder / "book_id_map.csv").write_text("book_id_csv,book_id\n0,3\n1,20\n2,999\n")
-    (folder / "user_id_map.csv").write_text("user_id_csv,user_id\n2,u2\n0,u1\n1,u0\n7,u7\n")
     return tmp_path
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
-def test_both_forms_have_the_same_interactions(
-    world_goodreads: Path, rng: np.random.Generator, form: Any
-) -> None:
+def test_shelved_books_are_interactions(world_goodreads: Path, rng: np.random.Generator) -> None:
     with collect_warnings() as warnings:
-        data = Goodreads(form=form).load(world_goodreads, rng)
+        data = Goodreads().load(world_goodreads, rng)
     rows = data.interactions
     assert rows.item_ids.ids.tolist() == ["3", "5", "20"]
     assert rows.user_ids.ids.tolist() == ["u1", "u2"]
@@ -142,19 +133,13 @@ def test_both_forms_have_the_same_interactions(
     assert data.counts["unrated"] == 1
     assert any("excluded 1 row(s): unrated" in warning for warning in warnings)
     assert any("interactions of unknown books" in warning for warning in warnings)
-    if form == "json":
-        assert rows.times is not None
-        assert rows.times.tolist() == [86_400, 86_400]
-    else:
-        assert rows.times is None
+    assert rows.times is not None
+    assert rows.times.tolist() == [86_400, 86_400]
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
-def test_unrated_rows_are_kept_on_request(
-    world_goodreads: Path, rng: np.random.Generator, form: Any
-) -> None:
+def test_unrated_rows_are_kept_on_request(world_goodreads: Path, rng: np.random.Generator) -> None:
     with collect_warnings():
-        rows = Goodreads(form=form, unrated="keep").load(world_goodreads, rng).interactions
+        rows = Goodreads(unrated="keep").load(world_goodreads, rng).interactions
     assert rows.user_ids.ids.tolist() == ["u0", "u1", "u2"]
     assert rows.values.tolist() == [5.0, 0.0, 3.0]
 

@@ -12,7 +12,6 @@ import pytest
 
 from recbias.core.context import stage_context
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
-from recbias.data import fetch as download
 from recbias.data.fetch import (
     RetryPolicy,
     Source,
@@ -20,7 +19,6 @@ from recbias.data.fetch import (
     fetch_text,
     read_sources,
     transfer,
-    unpack,
 )
 from support.files.publisher import Publisher, serve_bytes
 
@@ -96,11 +94,12 @@ def test_a_file_with_a_wrong_checksum_is_removed(
 def test_a_full_disk_while_unpacking_keeps_only_the_archive(
     publisher: Publisher, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fill(archive: Path, into: Path) -> None:
+    def fill(archive: zipfile.ZipFile, into: Path) -> None:
+        into.mkdir()
         (into / "ratings.dat").write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(download, "unpack", fill)
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", fill)
     with pytest.raises(Unwritable, match="No space left"):
         fetch_from(publisher, data)
     assert {path.name for path in data.rglob("*") if path.is_file()} == {"lock", "ml-1m.zip"}
@@ -188,9 +187,8 @@ def test_a_file_is_downloaded_with_progress(publisher: Publisher, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
 
-@pytest.mark.parametrize("header", ["etag", "modified"])
-def test_a_broken_connection_is_resumed(publisher: Publisher, tmp_path: Path, header: str) -> None:
-    publisher.named, publisher.cuts = header, [400_000, 300_000]
+def test_a_broken_connection_is_resumed(publisher: Publisher, tmp_path: Path) -> None:
+    publisher.cuts = [400_000, 300_000]
     assert download_file(publisher, tmp_path / "a.zip") == CONTENT
     ranges = [byte_range for _, byte_range in publisher.requests]
     assert ranges == ["", "bytes=400000-", "bytes=700000-"]
@@ -207,7 +205,7 @@ def interrupt_download(publisher: Publisher, target: Path) -> None:
     publisher.requests.clear()
 
 
-@pytest.mark.parametrize("header", ["etag", "modified", "neither"])
+@pytest.mark.parametrize("header", ["etag", "modified"])
 @pytest.mark.parametrize("content", [b"another file" * 90_000, b"short"])
 def test_a_changed_file_is_downloaded_from_the_start(
     publisher: Publisher, tmp_path: Path, header: str, content: bytes
@@ -247,35 +245,6 @@ def test_a_redirect_to_another_protocol_is_refused(tmp_path: Path, new_url: str)
 def test_an_address_that_is_not_http_is_refused(tmp_path: Path, url: str) -> None:
     with pytest.raises(DownloadFailed, match="is not a web address"):
         transfer(url, tmp_path / "a.zip")
-
-
-@pytest.fixture
-def into(tmp_path: Path) -> Path:
-    folder = tmp_path / "into"
-    folder.mkdir()
-    return folder
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-
-
-def test_an_archive_unpacks_to_at_most_30_times_its_size_and_100_mib(
-    tmp_path: Path, into: Path
-) -> None:
-    path = tmp_path / "bomb.zip"
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed,
-        packed.open("zeros.csv", "w") as stream,
-    ):
-        for _ in range(210):  # zeros compress to a thousandth and less
-            stream.write(bytes(2**20))
-    limit = 30 * path.stat().st_size + 100 * 2**20
-    assert limit < 210 * 2**20
-    with pytest.raises(DownloadFailed, match=f"unpacks to more than {limit:,} bytes"):
-        unpack(path, into)
-    assert read_files(into) == {}
 
 
 @pytest.mark.parametrize("source", read_sources().values(), ids=lambda source: source.name)

@@ -21,7 +21,6 @@ from recbias.core.errors import (
 )
 from recbias.data.sentences import (
     FILE,
-    GROUPS,
     CHBias,
     CrowSPairs,
     RedditBias,
@@ -47,7 +46,7 @@ def write_release(folder: Path, category: str = "age") -> Path:
         f"{category}_train_cada": ["a sentence", "she reads", "another"],
         f"{category}_train_ctda": ["a sentence", "he reads"],
     }
-    for group, texts in zip(GROUPS[category], PAIRS, strict=True):
+    for group, texts in zip(CHBias.groups[category], PAIRS, strict=True):
         lines[f"{category}_{group}_valid"] = [f"before {text}" for text in texts]
         lines[f"{category}_{group}_test"] = texts
         rows = "".join(f"{row},{text}\r\n" for row, text in enumerate(texts))
@@ -147,7 +146,7 @@ def test_the_released_files_have_their_known_counts(real_data: Path) -> None:
         "test_in_train": 11,
     }
     identical = [
-        load(real_data, dimension=name)[0].counts["identical_test_pairs"] for name in GROUPS
+        load(real_data, dimension=name)[0].counts["identical_test_pairs"] for name in CHBias.groups
     ]
     assert identical == [5, 7, 12, 1]
     csv, _ = load(real_data, dimension="all", form="csv")

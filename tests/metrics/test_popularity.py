@@ -575,7 +575,7 @@ def is_monotone(compare: Compare, x: FloatArray, y: FloatArray) -> bool:
 @pytest.mark.parametrize("system", [*DESIDERATA_METRICS, "Popularity rank correlation"])
 def test_desiderata_equal_table_1(system: str) -> None:
     folder = Path(published.__file__).parent / "published_data" / "wok"
-    table = pd.read_csv(folder / "table1_desiderata.csv")
+    table = pd.read_csv(folder / "1.csv")
     rows = table[table["metric"].str.startswith("desideratum") & (table["system"] == system)]
     compare, rng = make_comparison(system), np.random.default_rng(20240603)
     x, y = (sample(np.exp(rng.uniform(-0.35, 2.3, (N_PAIRS, 1))), SIZE, rng) for _ in "xy")

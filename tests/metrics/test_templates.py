@@ -633,7 +633,7 @@ def test_labels_of_unequal_size_are_rescaled_to_weigh_alike(
 
 
 def test_the_published_shares_are_those_of_one_price() -> None:
-    published = resources.files("recbias.reports") / "published_data/lmrec/text_figures.csv"
+    published = resources.files("recbias.reports") / "published_data/lmrec/text.csv"
     rows = csv.DictReader(published.read_text(encoding="utf-8").splitlines())
     figures = [float(row["value"]) for row in rows if row["metric"].startswith("price percent")]
     assert figures == [0.6949, 0.3051]

@@ -9,11 +9,9 @@ from scipy.stats import nct, t
 
 from recbias.core.measures import Direction
 from recbias.reports.conclusions import collect_conclusions
-from recbias.reports.group_tables import build_group_tables
-from recbias.reports.questions import find_worst_groups
 from recbias.reports.run import to_records
-from recbias.reports.tables import tabulate_comparisons
-from recbias.reports.views import Definition
+from recbias.reports.tables import build_group_tables, tabulate_comparisons
+from recbias.reports.views import Definition, find_worst_groups
 from support.hand_worked_runs import BY_GENDER, compare, contrast, state, write_groups, write_run
 
 

@@ -15,9 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.errors import Unwritable
-from recbias.reports.environments import escape_latex, render_latex
 from recbias.reports.gallery import IMAGES
-from recbias.reports.render import Content, render_json, render_markdown
+from recbias.reports.render import (
+    Content,
+    escape_latex,
+    render_json,
+    render_latex,
+    render_markdown,
+)
 from recbias.reports.run import read_run
 from recbias.reports.wording import (
     Cell,
@@ -124,7 +129,7 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
 
 @given(st.text())
 def test_no_text_can_open_a_group_or_a_command(text: str) -> None:
-    latex = escape_latex(text)
+    latex = str(escape_latex(text))
     for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
         latex = latex.replace(command, "")
     latex = re.sub(r"\\(text(less|greater|bar)|char34)\{\}", "", latex)

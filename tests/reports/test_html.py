@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.reports.environments import escape_markdown
-from recbias.reports.render import Content, render_html
+from recbias.reports.render import Content, escape_markdown, render_html
 from recbias.reports.run import read_run
 from recbias.reports.wording import clean, tag
 from reports.browser.worlds import HOSTILE_WORLD

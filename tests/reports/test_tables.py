@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recbias.reports.group_tables import build_group_tables
 from recbias.reports.run import RunTables, read_run
 from recbias.reports.tables import (
     build_fold_table,
+    build_group_tables,
     build_summary,
     tabulate_comparisons,
 )
-from recbias.reports.views import Comparisons, find_wins
+from recbias.reports.views import Comparisons, Definition, find_wins
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import RunSpec, make_run
@@ -140,7 +140,8 @@ def build_row(
 
 
 def build_comparisons(*rows: Any) -> Comparisons:
-    return Comparisons("m", "m", "higher", ("d", "1", "1"), "paired_t", "models", "", rows)
+    metric = Definition("m", "m", "higher")
+    return Comparisons(metric, ("d", "1", "1"), "paired_t", "models", "", rows)
 
 
 def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:

@@ -11,9 +11,9 @@ import pytest
 import recbias
 from recbias.core.errors import MissingRun
 from recbias.core.measures import METRICS, Direction
-from recbias.reports.llm import build_reply_tables, tabulate_searches
 from recbias.reports.render import count_asked, describe_data
 from recbias.reports.run import RunTables, read_run
+from recbias.reports.tables import build_reply_tables, tabulate_searches
 from recbias.reports.views import (
     POPULARITY,
     collect_definitions,

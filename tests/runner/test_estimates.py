@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,7 @@ import pytest
 import recbias
 from recbias import api
 from recbias.runner.estimate import Preview, RequestTotals, count_requests, preview
-from recbias.runner.execute import NO_COST, CostMeter, Executor, make_record
+from recbias.runner.execute import Executor, make_record
 from recbias.runner.options import Silent
 from recbias.runner.plan import Keys, Stage
 from recbias.runner.remaining import RemainingWork
@@ -115,34 +112,14 @@ def test_a_plan_estimates_what_stages_take_by_what_other_data_have_taken(tmp_pat
     assert known.memory_mb >= max(step.memory_mb or 0.0 for step in known.steps)
 
 
-def test_the_time_of_processors_is_that_of_the_process_and_its_children() -> None:
-    meter = CostMeter()
-    end = time.process_time() + 0.05
-    while time.process_time() < end:
-        pass
-    own = meter.measure(0.05)
-    assert own["cpu_seconds"] is not None
-    assert own["cpu_seconds"] >= 0.05
-    assert own["gpu_seconds"] == 0
-    code = "import time\nwhile time.process_time() < 0.2: pass"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    both = meter.measure(0.2)
-    assert both["cpu_seconds"] is not None
-    assert both["cpu_seconds"] >= 0.15
-    assert both["gpu_seconds"] is None  # the child may have used a card
-
-
-def test_the_manifest_has_the_cost_of_what_was_computed(tmp_path: Path) -> None:
+def test_the_manifest_has_the_sizes_of_what_was_computed(tmp_path: Path) -> None:
     first = recbias.run(make_small_spec(), out=tmp_path).manifest["stages"]
-    assert all(set(stage["cost"]) == set(NO_COST) for stage in first)
-    assert sum(stage["cost"]["cpu_seconds"] for stage in first) > 0
     fit = next(stage for stage in first if stage["stage"] == "fit ItemKNN")
     assert fit["sizes"]["users"] == 60
     assert 0 < fit["sizes"]["training"] < fit["sizes"]["interactions"]
     overrides = ["report.formats=[json]"]  # an unchanged run is not written again
     again = recbias.run(make_small_spec(), out=tmp_path, overrides=overrides).manifest["stages"]
     assert all(stage["reused"] for stage in again)
-    assert {value for stage in again for value in stage["cost"].values()} == {None}
     assert {stage["peak_memory_mb"] for stage in again} == {None}
 
 

@@ -273,6 +273,10 @@ def make_manifest(world: RunSpec) -> dict[str, Any]:
             {
                 "label": label,
                 "name": label,
+                "filters": [
+                    {"label": "threshold", "name": "threshold", "parameters": {"at_least": 4}},
+                    {"label": "k_core", "name": "k_core", "parameters": {"k": 10}},
+                ],
                 "files": {"ratings.dat": "f" * 64},
                 "counts": {
                     "users": 5949,
@@ -283,7 +287,15 @@ def make_manifest(world: RunSpec) -> dict[str, Any]:
             }
             for label in world.datasets
         ],
-        "queries": [{"dataset": name, "asked": 5949, "unit": "user"} for name in world.datasets],
+        "queries": [
+            {
+                "dataset": name,
+                "asked": 5949,
+                "unit": "user",
+                "parameters": {"where": "age < 18", "sample": None},
+            }
+            for name in world.datasets
+        ],
         "models": [
             {"label": name, "name": world.names.get(name, name), "parameters": {"neighbors": 100}}
             for name in world.models

@@ -168,9 +168,8 @@ def _describe_run(run: Run, code: int) -> dict[str, Any]:
 def _show_run(run: Run) -> Iterator[Part]:
     """Yield the verdict of a run, its tables, its checks and its paths."""
     from recbias.reports.conclusions import split_conclusions
-    from recbias.reports.group_tables import build_group_tables
     from recbias.reports.run import name_groups, read_run
-    from recbias.reports.tables import build_check_table, build_summary
+    from recbias.reports.tables import build_check_table, build_group_tables, build_summary
     from recbias.reports.verdict import build_verdict
 
     tables = name_groups(read_run(run.folder))

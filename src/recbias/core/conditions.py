@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -46,14 +47,13 @@ class Operand:
         return self.values[rows] if self.values.size == rows.size else self.values
 
 
-def parse_number(node: ast.expr) -> float | None:
+def _parse_number(node: ast.expr) -> float | None:
     """Return the number that an expression is, None if it is not one."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = parse_number(node.operand)
+        value = _parse_number(node.operand)
         return None if value is None else -value
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return float(str(node.value)) if not isinstance(node.value, bool) else None
-    return None
+    is_number = isinstance(node, ast.Constant) and type(node.value) in {int, float}
+    return float(ast.unparse(node)) if is_number else None
 
 
 def _reject_mixed_types(a: Operand, b: Operand) -> None:
@@ -89,7 +89,7 @@ def _make_operand(node: ast.expr, table: Attributes) -> Operand:
         return read_operand(node.id, table)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return Operand(text, "text", np.array([node.value], dtype=object), present)
-    number = parse_number(node)
+    number = _parse_number(node)
     if number is not None:
         return Operand(text, "number", np.array([number]), present)
     raise WrongType(f"{text!r} is not a column, number or text", remedy=_REMEDY)
@@ -159,21 +159,8 @@ def match_rows(condition: str, table: Attributes) -> BoolArray:
         WrongType: The text is not a condition, or compares text with a number.
         UnknownColumn: The table has no such column.
     """
-    try:
-        return _evaluate(parse_condition(condition), table).true
-    except RecursionError as error:
-        raise WrongType("the condition is nested too deeply", remedy=_REMEDY) from error
-
-
-@dataclass(frozen=True, eq=False)
-class _Truth:
-    """The rows for which a condition is true and those for which it is false."""
-
-    true: BoolArray
-    false: BoolArray
-
-    def negate(self) -> _Truth:
-        return _Truth(self.false, self.true)
+    truth = _evaluate(parse_condition(condition), table)
+    return np.asarray(truth.fillna(value=False), dtype=bool)
 
 
 def parse_condition(condition: str) -> ast.expr:
@@ -184,27 +171,21 @@ def parse_condition(condition: str) -> ast.expr:
         raise WrongType(f"{condition!r} is not a condition", remedy=_REMEDY) from error
 
 
+_Truth: TypeAlias = Any
+"""The nullable truth values of the rows (``BooleanArray``), which pandas combines as Kleene."""
+
+
 def _evaluate(node: ast.expr, table: Attributes) -> _Truth:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _evaluate(node.operand, table).negate()
+        return ~_evaluate(node.operand, table)
     if isinstance(node, ast.BoolOp):
-        terms = [_evaluate(term, table) for term in node.values]
-        if isinstance(node.op, ast.And):
-            return _conjoin(terms)
-        return _conjoin([term.negate() for term in terms]).negate()
+        combine = operator.and_ if isinstance(node.op, ast.And) else operator.or_
+        return reduce(combine, [_evaluate(term, table) for term in node.values])
     if isinstance(node, ast.Compare):
-        return _conjoin([_compare(*pair, table) for pair in _list_pairs(node)])
+        sides = [node.left, *node.comparators]
+        pairs = zip(node.ops, sides, sides[1:], strict=False)
+        return reduce(operator.and_, [_compare(*pair, table) for pair in pairs])
     raise WrongType(f"{ast.unparse(node)!r} is not a condition", remedy=_REMEDY)
-
-
-def _conjoin(terms: list[_Truth]) -> _Truth:
-    true = np.logical_and.reduce([term.true for term in terms])
-    return _Truth(true, np.logical_or.reduce([term.false for term in terms]))
-
-
-def _list_pairs(comparison: ast.Compare) -> Iterator[tuple[ast.cmpop, ast.expr, ast.expr]]:
-    sides = [comparison.left, *comparison.comparators]
-    return zip(comparison.ops, sides, sides[1:], strict=False)
 
 
 def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attributes) -> _Truth:
@@ -213,7 +194,7 @@ def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attribut
         raise WrongType(message, remedy=_REMEDY)
     if isinstance(symbol, ast.In | ast.NotIn):
         inside = _match_list(_make_operand(left, table), right, table)
-        return inside if isinstance(symbol, ast.In) else inside.negate()
+        return inside if isinstance(symbol, ast.In) else ~inside
     compare = _COMPARISONS.get(type(symbol))
     if compare is None:
         message = f"{ast.unparse(left)!r} is compared by an unknown operator"
@@ -223,7 +204,7 @@ def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attribut
     present = np.broadcast_to(a.present & b.present, len(table.ids))
     true = np.zeros(present.size, dtype=bool)
     true[present] = compare(a.select(present), b.select(present))
-    return _Truth(true, present & ~true)
+    return pd.arrays.BooleanArray(true, ~present)
 
 
 def _match_list(column: Operand, choices: ast.expr, table: Attributes) -> _Truth:
@@ -236,5 +217,6 @@ def _match_list(column: Operand, choices: ast.expr, table: Attributes) -> _Truth
     for constant in constants:
         _reject_mixed_types(column, constant)
     values = [constant.values[0] for constant in constants]
-    true = pd.Series(column.values).isin(values).to_numpy() & column.present
-    return _Truth(true, column.present & ~true)
+    return pd.arrays.BooleanArray(
+        pd.Series(column.values).isin(values).to_numpy(), ~column.present
+    )

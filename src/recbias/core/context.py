@@ -54,7 +54,6 @@ class StageRecord:
         resumed_seconds: The part of the wall time that an interrupted earlier run spent.
         peak_memory_mb: Peak memory of the process during the stage; None if it was reused, or the
             system does not say.
-        cost: What it cost beside time and memory (``runner.stage_cost``); empty if not known.
         sizes: The sizes of what it read and made: users, items, interactions, queries, bytes.
         reused: Whether the result was in the store.
         warnings: The warnings of the stage, also if it was reused.
@@ -74,7 +73,6 @@ class StageRecord:
     reused: bool = False
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    cost: Mapping[str, float | None] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
 
@@ -96,7 +94,6 @@ class Stored:
     facts: dict[str, Any] = field(default_factory=dict)
     subject: str = ""
     settings: str = ""
-    cost: Mapping[str, float | None] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -251,7 +251,8 @@ class Attributes:
         invalid = np.isnan(numbers) & column.notna().to_numpy()
         if invalid.any():
             cell = column.iloc[int(np.flatnonzero(invalid)[0])]
-            raise UnknownColumn(f"column {name!r} of the {self._plural} is not numeric: {cell!r}")
+            message = f"column {name!r} of the {self._plural} is not numeric: {cell!r}"
+            raise UnknownColumn(message, remedy="name a column of numbers, or correct the table")
         return numbers
 
     def membership(self, name: str) -> _Membership:

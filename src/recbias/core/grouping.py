@@ -5,8 +5,6 @@ Groups may also be known as probabilities: ``by: probability of p_female``.
 
 from __future__ import annotations
 
-import ast
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +17,6 @@ import pandas as pd
 from recbias.core.conditions import (
     list_condition_columns,
     match_rows,
-    parse_condition,
-    parse_number,
     read_operand,
     reject_text_cells,
 )
@@ -155,78 +151,52 @@ def read_uncertain_groups(labels: Attributes, by: str) -> UncertainGroups:
     label = parse_uncertain_label(by)
     if label is None:
         raise WrongType(f"{by!r} names no probabilities", remedy=f"write {_EXAMPLE}")
-    columns = np.stack([_read_probabilities(labels, name) for name in label.columns], axis=1)
+    row, rows = ("item", "items") if labels.kind == "item" else ("query", "queries")
+    columns = np.stack([_read_probabilities(labels, row, name) for name in label.columns], axis=1)
     names = label.columns
     if len(names) == 1:
         columns, names = np.hstack([columns, 1.0 - columns]), (names[0], f"not {names[0]}")
     columns[np.isnan(columns).any(axis=1)] = np.nan
-    groups = UncertainGroups(by, names, columns, label.assumption)
-    if not groups.known.size:
-        remedy = f"give the table of the {_name_rows(labels, 2)} probabilities"
-        raise NothingLeft(f"no {_name_rows(labels, 1)} carries the label {by!r}", remedy=remedy)
     sums = columns.sum(axis=1)
-    _reject_wrong_sum(labels, label.columns, sums)
+    if not np.isfinite(sums).any():
+        remedy = f"give the table of the {rows} probabilities"
+        raise NothingLeft(f"no {row} carries the label {by!r}", remedy=remedy)
+    wrong = np.flatnonzero(np.abs(sums - 1.0) > _TOLERANCE + 1e-9)
+    if wrong.size:
+        first = f"{sums[wrong[0]]:.4g} for {labels.kind} {labels.ids.ids[wrong[0]]}"
+        message = f"{' + '.join(names)} is not 1 for {wrong.size:,} {rows}, such as {first}"
+        raise OutOfRange(message, remedy="add a column for the remaining groups")
     groups = UncertainGroups(by, names, columns / sums[:, None], label.assumption)
-    _reject_uninformative(groups, labels)
+    _reject_uninformative(groups, row, rows)
     return groups
 
 
-def _read_probabilities(labels: Attributes, name: str) -> FloatArray:
+def _read_probabilities(labels: Attributes, row: str, name: str) -> FloatArray:
     if name not in labels.names:
-        message = f"no {_name_rows(labels, 1)} carries the label {name!r}"
+        message = f"no {row} carries the label {name!r}"
         raise UnknownColumn(message, remedy=suggest(name, labels.names))
-    try:
-        values = labels.numbers(name)
-    except UnknownColumn as error:
-        remedy = error.remedy or "name a column of probabilities, or correct the table"
-        raise UnknownColumn(error.message, remedy=remedy) from error
-    outside = (values < 0.0) | (values > 1.0)
-    if outside.any():
-        row = int(np.flatnonzero(outside)[0])
-        n, value = int(np.count_nonzero(outside)), f"{values[row]:g} of {_name_row(labels, row)}"
-        message = f"{name!r} has {n:,} of {values.size:,} values outside 0 to 1, such as {value}"
-        raise OutOfRange(message, remedy="divide percentages by 100, or correct the table")
+    values = labels.numbers(name)
+    outside = np.flatnonzero((values < 0.0) | (values > 1.0))
+    if outside.size:
+        first = f"{values[outside[0]]:g} of {labels.kind} {labels.ids.ids[outside[0]]}"
+        found = f"{outside.size:,} of {values.size:,} values outside 0 to 1, such as {first}"
+        remedy = "divide percentages by 100, or correct the table"
+        raise OutOfRange(f"{name!r} has {found}", remedy=remedy)
     return values
 
 
-def _reject_wrong_sum(labels: Attributes, names: tuple[str, ...], sums: FloatArray) -> None:
-    is_wrong = np.abs(sums - 1.0) > _TOLERANCE + 1e-9
-    if is_wrong.any():
-        row = int(np.flatnonzero(is_wrong)[0])
-        text = f"{sums[row]:.4g} for {_name_row(labels, row)}"
-        n = int(np.count_nonzero(is_wrong))
-        message = f"{' + '.join(names)} is not 1 for {n:,} {_name_rows(labels, 2)}, such as {text}"
-        raise OutOfRange(message, remedy="add a column for the remaining groups")
-
-
-def _name_rows(labels: Attributes, n: int) -> str:
-    """Return what has a probability: items, or queries, which may be users."""
-    if labels.kind == "item":
-        return "item" if n == 1 else "items"
-    return "query" if n == 1 else "queries"
-
-
-def _name_row(labels: Attributes, row: int) -> str:
-    return f"{labels.kind} {labels.ids.ids[row]}"
-
-
-def _reject_uninformative(groups: UncertainGroups, labels: Attributes) -> None:
+def _reject_uninformative(groups: UncertainGroups, row: str, rows: str) -> None:
+    """Raise if the probabilities do not tell the groups apart."""
     known: AnyArray = groups.known
     expected = known.sum(axis=0)
     if np.ptp(known, axis=0).max() < 1e-9:
-        message = (
-            f"every {_name_rows(labels, 1)} has the same {groups.names[0]}, {known[0, 0]:.4g}"
-        )
-        remedy = f"give probabilities that differ between {_name_rows(labels, 2)}, or remove by"
+        message = f"every {row} has the same {groups.names[0]}, {known[0, 0]:.4g}"
+        remedy = f"give probabilities that differ between {rows}, or remove by"
         raise NothingLeft(f"{message}, which does not tell the groups apart", remedy=remedy)
     if expected.min() < _LEAST_EXPECTED:
         name = groups.names[int(expected.argmin())]
-        message = (
-            f"{expected.min():.2g} {_name_rows(labels, 2)} are expected in {name}, fewer than two"
-        )
-        raise NothingLeft(
-            message, remedy=f"use more {_name_rows(labels, 2)}, or add its column to another one"
-        )
+        message = f"{expected.min():.2g} {rows} are expected in {name}, fewer than two"
+        raise NothingLeft(message, remedy=f"use more {rows}, or add its column to another one")
     singular = np.linalg.svd(known, compute_uv=False)
     if groups.assumption == "probability" and singular[-1] < 1e-6 * singular[0]:
         message = f"the columns of {groups.by!r} depend on each other: their means are undefined"
@@ -242,13 +212,17 @@ _QUANTILES = re.compile(r"(?P<column>.+?)\s+in\s+(?P<n>\d+)\s+quantiles")
 
 _MOST_QUANTILES = 100
 
+_NUMBER = r"\s*-?\d+(?:\.\d*)?\s*"
+_EDGES = re.compile(
+    rf"(?P<column>[^\W\d]\w*)\s+in\s*[\[(](?P<edges>{_NUMBER}(?:,{_NUMBER})*),?[\])]"
+)
+"""Matches a label whose numbers are divided at edges: ``age in [18, 25]``."""
+
 _RANGE = re.compile(
     r"(quantile (?P<rank>\d+) of \d+|(?P<under>under |<)?(?P<low>-?\d+(\.\d+)?)"
     r"(-\d+(\.\d+)?| to (under )?-?\d+(\.\d+)?|\+)?)"
 )
 """Matches a number or a range, as bins are named: ``under 18``, ``18-24``, ``50+``."""
-
-_MAX_COMBINATIONS = 2**62
 
 _Factor: TypeAlias = tuple[tuple[str, ...], Codes]
 """The values of a part of a crossing, and the codes of the rows."""
@@ -356,31 +330,22 @@ class _Bins(NamedTuple):
 def _parse_bins(part: str) -> _Bins | None:
     """Return the bins of ``age in [18, 25]`` and ``age in 4 quantiles``, None for other parts."""
     if match := _QUANTILES.fullmatch(part):
-        n = int(match["n"][:9])
+        column, n = match["column"], int(match["n"][:9])
         if not 2 <= n <= _MOST_QUANTILES:
             message = f"{part!r} must have 2 to {_MOST_QUANTILES} quantiles"
-            raise OutOfRange(message, remedy=f"write {match['column']} in 4 quantiles")
-        return _Bins(match["column"], (), n)
-    if not _COMPARISON.search(part):
+            raise OutOfRange(message, remedy=f"write {column} in 4 quantiles")
+        return _Bins(column, (), n)
+    if (match := _EDGES.fullmatch(part)) is None:
         return None
-    node = parse_condition(part)
-    if not (isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In)):
-        return None
-    column, choices = node.left, node.comparators[0]
-    if len(node.ops) > 1 or not isinstance(column, ast.Name):
-        return None
-    elements = choices.elts if isinstance(choices, ast.List | ast.Tuple) else []
-    edges = [edge for edge in map(parse_number, elements) if edge is not None]
-    if not edges or len(edges) < len(elements):
-        return None
+    column, edges = match["column"], [float(text) for text in match["edges"].split(",")]
     if any(high <= low for low, high in pairwise(edges)):
-        message = f"the edges of the bins of {column.id!r} do not increase: {ast.unparse(choices)}"
+        message = f"the edges of the bins of {column!r} do not increase: [{match['edges']}]"
         remedy = (
-            f"write them in order: {column.id} in [18, 25, 50]; for one group of some values, "
-            f"{column.id} == 18 or {column.id} == 25"
+            f"write them in order: {column} in [18, 25, 50]; for one group of some values, "
+            f"{column} == 18 or {column} == 25"
         )
         raise OutOfRange(message, remedy=remedy)
-    return _Bins(column.id, tuple(edges))
+    return _Bins(column, tuple(edges))
 
 
 def order_labels(labels: Sequence[str]) -> list[int] | None:
@@ -436,32 +401,32 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
         UnknownColumn: The table has no such column.
         WrongType: A part is neither a column nor a condition.
         NothingLeft: No row has the label, or none meets a condition.
-        OutOfRange: The labels have more combinations than can be numbered.
     """
     parts = split_crossing(by)
     rows = None
     factors = [_factorize_part(labels, part) for part in parts]
     if split_cells and any(_has_several_values(labels, part) for part in parts):
         rows, factors = _split_cells(labels, parts, factors)
-    crossed = np.zeros(len(factors[0][1]), dtype=np.int64)
-    complete = np.ones(crossed.size, dtype=bool)
-    for values, codes in factors:
-        complete &= codes >= 0
-        crossed = crossed * max(len(values), 1) + np.maximum(codes, 0)
-    if math.prod(max(len(values), 1) for values, _ in factors) > _MAX_COMBINATIONS:
-        message = f"the labels of {by!r} have too many combinations"
-        raise OutOfRange(message, remedy="name fewer labels, or labels with fewer values")
-    if not complete.any():
+    crossed = pd.DataFrame({at: codes for at, (_, codes) in enumerate(factors)})
+    present = crossed[(crossed >= 0).all(axis=1)]
+    if present.empty:
         remedy = "give the dataset a users table, or the queries labels"
         if labels.names:
             remedy = f"the queries have the labels {', '.join(labels.names)}"
         raise NothingLeft(f"no query carries the label {by!r}", remedy=remedy)
-    present, dense = np.unique(crossed[complete], return_inverse=True)
-    groups = np.full(crossed.size, -1, dtype=np.int32)
-    groups[complete] = dense
-    group_values = _decode_groups(present, [values for values, _ in factors])
-    names = tuple(_name_group(_name_parts(parts, labels), values) for values in group_values)
-    return Groups(by, names, groups, group_values, rows)
+    codes = np.full(len(crossed), -1, dtype=np.int32)
+    keys = [*range(len(parts))]
+    codes[present.index] = present.groupby(keys).ngroup()
+    groups = present.drop_duplicates().sort_values(keys).to_numpy()
+    texts = [
+        [values[code] for code in of_part]
+        for (values, _), of_part in zip(factors, groups.T, strict=True)
+    ]
+    values = tuple(zip(*texts, strict=True))
+    bins = [None if part in labels.names else _parse_bins(part) for part in parts]
+    shown = [part if each is None else each.column for part, each in zip(parts, bins, strict=True)]
+    names = tuple(_name_group(shown, labels_of_group) for labels_of_group in values)
+    return Groups(by, names, codes, values, rows)
 
 
 def _has_several_values(labels: Attributes, part: str) -> bool:
@@ -547,22 +512,7 @@ def _factorize_column(column: pd.Series[Any]) -> _Factor:
     return tuple(texts[code] for code in order), rank[codes]
 
 
-def _decode_groups(
-    crossed: AnyArray, values: list[tuple[str, ...]]
-) -> tuple[tuple[str, ...], ...]:
-    sizes = [max(len(part_values), 1) for part_values in values]
-    columns = zip(values, np.unravel_index(crossed, sizes), strict=True)
-    texts = [[part_values[code] for code in codes] for part_values, codes in columns]
-    return tuple(zip(*texts, strict=True))
-
-
-def _name_parts(parts: tuple[str, ...], labels: Attributes) -> tuple[str, ...]:
-    """Return the parts of a crossing, bins by their column."""
-    bins = [None if part in labels.names else _parse_bins(part) for part in parts]
-    return tuple(part if b is None else b.column for part, b in zip(parts, bins, strict=True))
-
-
-def _name_group(parts: tuple[str, ...], values: tuple[str, ...]) -> str:
+def _name_group(parts: Sequence[str], values: Sequence[str]) -> str:
     pairs = zip(parts, values, strict=True)
     return JOIN.join(
         value if value in {part, f"not {part}"} else f"{part}={value}" for part, value in pairs

@@ -36,12 +36,11 @@ class _Column:
     by_test: bool = False
 
 
-@dataclass(frozen=True)
 class Table:
     """A result file: writer, readers, JSON and documentation follow from its columns."""
 
-    file: str
-    columns: tuple[_Column, ...]
+    def __init__(self, file: str, *columns: _Column) -> None:
+        self.file, self.columns = file, columns
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -107,111 +106,93 @@ METRIC_KEY_COLUMNS = tuple(column.name for column in _METRIC_KEYS)
 VALUE_COLUMNS = tuple(column.name for column in _VALUES)
 """The value of a metric, its spread and its interval."""
 
-METRICS = Table("metrics.csv", (*_FIT, *_METRIC_KEYS, *_VALUES))
-GROUPS = Table("groups.csv", METRICS.columns)
+METRICS = Table("metrics.csv", *_FIT, *_METRIC_KEYS, *_VALUES)
+GROUPS = Table("groups.csv", *METRICS.columns)
 SIGNIFICANCE = Table(
     "significance.csv",
-    (
-        *_FIT,
-        *_METRIC_KEYS,
-        _Column("test", str, "the test, with the settings in which tests of one kind differ"),
-        _Column("between", str, "what is compared: `models`, `groups`, `targets`, ..."),
-        _Column("a", str, "the first side"),
-        _Column("b", str, "the second side"),
-        _Column("n", int, "the number of units of both sides, or of pairs", by_test=True),
-        _Column("mean_a", float, "the value of the first side", by_test=True),
-        _Column("mean_b", float, "the value of the second side", by_test=True),
-        _Column("difference", float, "the first value minus the second", by_test=True),
-        _Column(
-            "ci_low", float, "the lower end of the 95% interval of the difference", by_test=True
-        ),
-        _Column("ci_high", float, "the upper end of the interval", by_test=True),
-        _Column("statistic", float, "the statistic of the test", by_test=True),
-        _Column("df", float, "its degrees of freedom", by_test=True),
-        _Column("p", float, "the two-sided p-value before the correction", by_test=True),
-        _Column("p_adjusted", float, "the p-value after the correction, within its family"),
-        _Column("correction", str, "how the p-values of a family are corrected"),
-        _Column("family", str, "the comparisons that are corrected together"),
-        _Column("family_size", int, "the number of tests in the family"),
-        _Column("alpha", float, "the level"),
-        _Column("significant", bool, "whether the adjusted p-value is at most the level"),
-        _Column(
-            "effect_size", float, "the size of the effect, as the test defines it", by_test=True
-        ),
-    ),
+    *_FIT,
+    *_METRIC_KEYS,
+    _Column("test", str, "the test, with the settings in which tests of one kind differ"),
+    _Column("between", str, "what is compared: `models`, `groups`, `targets`, ..."),
+    _Column("a", str, "the first side"),
+    _Column("b", str, "the second side"),
+    _Column("n", int, "the number of units of both sides, or of pairs", by_test=True),
+    _Column("mean_a", float, "the value of the first side", by_test=True),
+    _Column("mean_b", float, "the value of the second side", by_test=True),
+    _Column("difference", float, "the first value minus the second", by_test=True),
+    _Column("ci_low", float, "the lower end of the 95% interval of the difference", by_test=True),
+    _Column("ci_high", float, "the upper end of the interval", by_test=True),
+    _Column("statistic", float, "the statistic of the test", by_test=True),
+    _Column("df", float, "its degrees of freedom", by_test=True),
+    _Column("p", float, "the two-sided p-value before the correction", by_test=True),
+    _Column("p_adjusted", float, "the p-value after the correction, within its family"),
+    _Column("correction", str, "how the p-values of a family are corrected"),
+    _Column("family", str, "the comparisons that are corrected together"),
+    _Column("family_size", int, "the number of tests in the family"),
+    _Column("alpha", float, "the level"),
+    _Column("significant", bool, "whether the adjusted p-value is at most the level"),
+    _Column("effect_size", float, "the size of the effect, as the test defines it", by_test=True),
 )
 PAIR_COLUMNS = tuple(column.name for column in SIGNIFICANCE.columns if column.by_test)
 """The columns that a test gives for each pair of systems."""
 
 TRADEOFFS = Table(
     "tradeoffs.csv",
-    (
-        *_FIT,
-        _Column("baseline", str, "the model that is re-ranked"),
-        _Column("reranker", str, "the re-ranker"),
-        _Column("setting", str, "the setting that makes re-ranking stronger"),
-        _Column("strength", float, "its value"),
-        _Column("accuracy", str, "the metric of accuracy"),
-        _Column("bias", str, "the metric of bias"),
-        _Column("target", str, "the items that the bias is restricted to"),
-        _Column("n", float, "the number of units for which both metrics are defined"),
-        _Column("accuracy_before", float, "the accuracy of the baseline"),
-        _Column("accuracy_after", float, "the accuracy of the re-ranked model"),
-        _Column("accuracy_lost", float, "the first minus the second"),
-        _Column("accuracy_lost_low", float, "the lower end of its 95% interval"),
-        _Column("accuracy_lost_high", float, "the upper end"),
-        _Column("bias_before", float, "the bias of the baseline"),
-        _Column("bias_after", float, "the bias of the re-ranked model"),
-        _Column(
-            "bias_removed", float, "the reduction of the bias, of its absolute value if 0 is best"
-        ),
-        _Column("bias_removed_low", float, "the lower end of its 95% interval"),
-        _Column("bias_removed_high", float, "the upper end"),
-        _Column(
-            "price", float, "accuracy lost divided by bias removed; blank unless bias is removed"
-        ),
-        _Column("price_low", float, "the lower end of its 95% interval"),
-        _Column("price_high", float, "the upper end"),
+    *_FIT,
+    _Column("baseline", str, "the model that is re-ranked"),
+    _Column("reranker", str, "the re-ranker"),
+    _Column("setting", str, "the setting that makes re-ranking stronger"),
+    _Column("strength", float, "its value"),
+    _Column("accuracy", str, "the metric of accuracy"),
+    _Column("bias", str, "the metric of bias"),
+    _Column("target", str, "the items that the bias is restricted to"),
+    _Column("n", float, "the number of units for which both metrics are defined"),
+    _Column("accuracy_before", float, "the accuracy of the baseline"),
+    _Column("accuracy_after", float, "the accuracy of the re-ranked model"),
+    _Column("accuracy_lost", float, "the first minus the second"),
+    _Column("accuracy_lost_low", float, "the lower end of its 95% interval"),
+    _Column("accuracy_lost_high", float, "the upper end"),
+    _Column("bias_before", float, "the bias of the baseline"),
+    _Column("bias_after", float, "the bias of the re-ranked model"),
+    _Column(
+        "bias_removed", float, "the reduction of the bias, of its absolute value if 0 is best"
     ),
+    _Column("bias_removed_low", float, "the lower end of its 95% interval"),
+    _Column("bias_removed_high", float, "the upper end"),
+    _Column("price", float, "accuracy lost divided by bias removed; blank unless bias is removed"),
+    _Column("price_low", float, "the lower end of its 95% interval"),
+    _Column("price_high", float, "the upper end"),
 )
 COUNTS = Table(
     "counts.csv",
-    (
-        *_FIT,
-        *_METRIC_KEYS,
-        _Column("name", str, "what is counted"),
-        _Column("count", float, "the count, which adds up over datasets"),
-    ),
+    *_FIT,
+    *_METRIC_KEYS,
+    _Column("name", str, "what is counted"),
+    _Column("count", float, "the count, which adds up over datasets"),
 )
 DIRECTIONS = Table(
     "directions.csv",
-    (
-        *_FIT,
-        _Column("metric", str, "the metric with its settings"),
-        _Column("direction", str, "the name of the direction"),
-        _Column("dimensions", int, "the length of the vector"),
-        _Column("file", str, "the unit vector, `float64[d]`"),
-    ),
+    *_FIT,
+    _Column("metric", str, "the metric with its settings"),
+    _Column("direction", str, "the name of the direction"),
+    _Column("dimensions", int, "the length of the vector"),
+    _Column("file", str, "the unit vector, `float64[d]`"),
 )
 TRIALS = Table(
     "trials.csv",
-    (
-        *_FIT,
-        _Column("trial", int, "the number of the trial"),
-        _Column("value", float, "the objective on the validation set"),
-        _Column("state", str, "`done`, `pruned`, `excluded` or `failed`"),
-        _Column("seconds", float, "how long the trial took"),
-        _Column("epochs", int | None, "the number of validated epochs"),
-        _Column("settings", str, "the settings as JSON"),
-    ),
+    *_FIT,
+    _Column("trial", int, "the number of the trial"),
+    _Column("value", float, "the objective on the validation set"),
+    _Column("state", str, "`done`, `pruned`, `excluded` or `failed`"),
+    _Column("seconds", float, "how long the trial took"),
+    _Column("epochs", int | None, "the number of validated epochs"),
+    _Column("settings", str, "the settings as JSON"),
 )
 IMPORTANCES = Table(
     "importances.csv",
-    (
-        *_FIT,
-        _Column("setting", str, "a searched setting"),
-        _Column("importance", float, "the share of the variance of the values that it explains"),
-    ),
+    *_FIT,
+    _Column("setting", str, "a searched setting"),
+    _Column("importance", float, "the share of the variance of the values that it explains"),
 )
 _CURVE = (
     _Column("epoch", float, "the epoch in the whole training, from 1"),
@@ -222,82 +203,70 @@ _CURVE = (
 LEARNING_CURVE = tuple(column.name for column in _CURVE)
 """The columns of a learning curve."""
 
-LEARNING_CURVES = Table("learning_curves.csv", (*_FIT, *_CURVE))
+LEARNING_CURVES = Table("learning_curves.csv", *_FIT, *_CURVE)
 PER_UNIT = Table(
     "per_unit.parquet",
-    (
-        *_FIT,
-        _Column("unit", str, "the kind of the unit: `query`, `response`, ..."),
-        _Column("unit_id", str, "the unit"),
-        *_METRIC_KEYS,
-        _Column("value", float, "the value of the unit"),
-    ),
+    *_FIT,
+    _Column("unit", str, "the kind of the unit: `query`, `response`, ..."),
+    _Column("unit_id", str, "the unit"),
+    *_METRIC_KEYS,
+    _Column("value", float, "the value of the unit"),
 )
 REPLICATES = Table(
     "replicates.parquet",
-    (
-        *_FIT,
-        *_METRIC_KEYS,
-        _Column("queries", str, "the digest of the queries; equal queries share their samples"),
-        _Column("df", float, "the degrees of freedom of Student's t; blank for the normal one"),
-        _Column("log_scale", bool, "whether the interval is that of the logarithm"),
-        _Column("value", float, "the value on one bootstrap sample of the queries"),
-    ),
+    *_FIT,
+    *_METRIC_KEYS,
+    _Column("queries", str, "the digest of the queries; equal queries share their samples"),
+    _Column("df", float, "the degrees of freedom of Student's t; blank for the normal one"),
+    _Column("log_scale", bool, "whether the interval is that of the logarithm"),
+    _Column("value", float, "the value on one bootstrap sample of the queries"),
 )
 LISTS = Table(
     "lists.parquet",
-    (
-        *_FIT,
-        _Column("query_id", str, "the query"),
-        _Column("rank", int, "the rank, from 1"),
-        _Column("item_id", str, "the recommended item"),
-        _Column("score", float, "its score"),
-    ),
+    *_FIT,
+    _Column("query_id", str, "the query"),
+    _Column("rank", int, "the rank, from 1"),
+    _Column("item_id", str, "the recommended item"),
+    _Column("score", float, "its score"),
 )
 POPULARITY = Table(
     "popularity.parquet",
-    (
-        _FIT[0],
-        _FIT[2],
-        _FIT[3],
-        _Column("item_id", str, "the item"),
-        _Column("interactions", int, "its number of training interactions"),
-    ),
+    _FIT[0],
+    _FIT[2],
+    _FIT[3],
+    _Column("item_id", str, "the item"),
+    _Column("interactions", int, "its number of training interactions"),
 )
 CHECKS = Table(
     "manifest.json",
-    (
-        *_FIT,
-        *_METRIC_KEYS,
-        _Column("baseline", str, "the model that the value is compared with, or blank"),
-        _Column("value", float, "the value, or its difference from the baseline"),
-        _Column("ci_low", float, "the lower end of its 95% interval"),
-        _Column("ci_high", float, "the upper end"),
-        _Column("limit", str, "the limit in words"),
-        _Column("verdict", str, "`pass`, `fail` or `undecided`"),
-        _Column(
-            "basis",
-            str,
-            "what decides: `interval`, `value`, `single` (a group of one unit), `undefined` or "
-            "`failure`",
-        ),
-        _Column("strict", bool, "whether an undecided check fails"),
-        _Column("failed", bool, "whether the check fails"),
+    *_FIT,
+    *_METRIC_KEYS,
+    _Column("baseline", str, "the model that the value is compared with, or blank"),
+    _Column("value", float, "the value, or its difference from the baseline"),
+    _Column("ci_low", float, "the lower end of its 95% interval"),
+    _Column("ci_high", float, "the upper end"),
+    _Column("limit", str, "the limit in words"),
+    _Column("verdict", str, "`pass`, `fail` or `undecided`"),
+    _Column(
+        "basis",
+        str,
+        "what decides: `interval`, `value`, `single` (a group of one unit), `undefined` or "
+        "`failure`",
     ),
+    _Column("strict", bool, "whether an undecided check fails"),
+    _Column("failed", bool, "whether the check fails"),
 )
 """The entry ``checks`` of the manifest."""
 
 FAILURES = Table(
     "manifest.json",
-    (
-        _Column("stage", str, "the stage that failed"),
-        *_FIT,
-        _Column("message", str, "why"),
-        _Column("help", str, "what to do"),
-        _Column("user", bool, "whether the input is at fault"),
-        _Column("because", str, "the failed stage that this one needs, or blank"),
-        _Column("traceback", str, "the traceback"),
-    ),
+    _Column("stage", str, "the stage that failed"),
+    *_FIT,
+    _Column("message", str, "why"),
+    _Column("help", str, "what to do"),
+    _Column("user", bool, "whether the input is at fault"),
+    _Column("because", str, "the failed stage that this one needs, or blank"),
+    _Column("traceback", str, "the traceback"),
 )
 """The entry ``failures`` of the manifest."""
 
@@ -376,54 +345,6 @@ def _parse_value(text: str) -> object:
     if not _NUMBER.match(text):
         return text
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
-
-
-_SPELLED = (
-    *("mean_precision", "class_accuracy", "class_precision", "class_recall", "class_F1"),
-    *("class_MRR", "class_HR", "category_precision", "category_R-precision", "category_MAP"),
-    *("category_MRR", "category_nDCG", "corrected_Jain", "corrected_Entropy", "corrected_FSat"),
-    *("popularity_lift", "popularity_rank_correlation", "exposure_gap", "provider_gap"),
-    *("relative_utility", "order_agreement", "first_slot_share", "price_percentage"),
-    *("mean_attribute", "top_words", "attribute_share", "variance_split", "list_overlap"),
-    *("overlap_spread", "identity_effect", "label_accuracy", "labelled_items"),
-    *("direction_checks", "direction_similarity", "attribute_classification"),
-    *("latent_projection", "perplexity_gap", "unigram_F1", "embedding_average"),
-    *("propensity_nDCG", "propensity_recall", "propensity_MAP", "position_bias"),
-    *("examination_sensitivity", "propensity_sensitivity"),
-    *("greedy_matching", "human_rate", "human_score", "human_agreement"),
-)
-_NAMES = {name: name.replace("_", " ") for name in _SPELLED} | {
-    "log_popularity_difference": "popularity bias (log)",
-    "gini_difference": "popularity bias (Gini)",
-    "herfindahl_difference": "popularity bias (Herfindahl)",
-    "click_through_rate": "click-through rate",
-    "shown_share": "share of what was shown",
-    "shown_nDCG": "nDCG of what was shown",
-    "policy_value": "value of the policy",
-    "effective_sample_size": "effective sample size",
-    "ItemCoverage": "item coverage",
-    "Gini": "Gini index",
-    "corrected_Gini": "corrected Gini index",
-    "corrected_QF": "corrected item coverage",
-    "provider_gini": "provider Gini index",
-    "catalogue_counts": "counts of the catalogue",
-    "calibration_kl": "miscalibration (KL)",
-    "calibration_js": "miscalibration (JS)",
-    "intra_list_distance": "intra-list distance",
-    "inter_user_distance": "inter-user distance",
-    "self_information": "self-information",
-    "cohen_kappa": "Cohen's kappa",
-    "krippendorff_alpha": "Krippendorff's alpha",
-}
-
-
-def name_metric(name: str) -> str:
-    """Return the name of a metric for people; a label of the spec's own stays as it is.
-
-    >>> name_metric("log_popularity_difference"), name_metric("nDCG"), name_metric("my_label")
-    ('popularity bias (log)', 'nDCG', 'my_label')
-    """
-    return _NAMES.get(name, name)
 
 
 Direction = Literal["higher", "lower", "zero", "none"]

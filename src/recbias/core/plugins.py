@@ -38,7 +38,7 @@ from recbias.core.dataset import (
     Split,
     TrainingData,
 )
-from recbias.core.evidence import REMEDIES, Embeddings, Evidence, RankedLists
+from recbias.core.evidence import REMEDIES, Evidence, RankedLists
 from recbias.core.measures import Bounds, Direction, Measurement
 from recbias.core.queries import Queries
 
@@ -352,7 +352,10 @@ class QuerySource(Protocol):
 
 
 class FittedRecommender(Protocol):
-    """A recommender with its learned parameters."""
+    """A recommender with its learned parameters.
+
+    One with embeddings has ``embeddings()``: ``Embeddings`` by the codes of the training data.
+    """
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return a list for each query: ``k`` or fewer ``data.candidates``, best first.
@@ -367,14 +370,6 @@ class Storable(Protocol):
 
     def state(self) -> State:
         """Return the arrays by name."""
-
-
-@runtime_checkable
-class HasEmbeddings(Protocol):
-    """A fitted recommender with embeddings of users or items."""
-
-    def embeddings(self) -> Embeddings:
-        """Return the embeddings, indexed by the codes of the training data."""
 
 
 class Recommender(Protocol):

@@ -9,8 +9,9 @@ The keys of a declaration:
 - ``settings``: ``{name: {choices, about}}``; ``{name}`` in the name of a file is the choice, the
   first one by default. Choices may be lists: a file for each element. ``forms`` are choices of
   the setting ``form`` that replace keys.
-- ``interactions``, ``users``, ``items``, and ``joined``: columns of items from files with a row
-  for each item and value. Their keys are the fields of ``_Table``, and of ``_Column`` by its name.
+- ``interactions``, ``users``, ``items``, ``reviews``, and ``joined``: columns of items from files
+  with a row for each item and value. Their keys are the fields of ``_Table``, and of ``_Column``
+  by its name; what has a ``side`` is read with that setting only.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from recbias.formats.tables import decode_dictionary, locate_row, read_parquet
 
 FOLDER = Path(__file__).with_name("datasets")
 _IDS = ("user_id", "item_id")
+_TABLES = ("interactions", "users", "items", "reviews")
 _ROLES = (*_IDS, "rating", "timestamp", "text")
 """The columns of interactions; others are columns of the items."""
 
@@ -135,18 +137,18 @@ def list_declared() -> list[str]:
 class _Column:
     """A column of a file, and how its cells are read.
 
-    ``source`` (``from``) names it in the file, by default as it is called; of several names, the
-    cells are joined by ``/``. ``key`` is that of the JSON object, or of those of a ``list``, in a
-    cell. In this order: ``expand`` makes a row of each part between such marks; ``match`` keeps
-    what its group ``value`` matches (of parts, those that match); ``fallback`` is the column for
-    an empty cell; ``split`` is the mark between several values; ``missing`` are values that mean
-    none; ``values`` are those of the codes from 0; ``labels`` are names for reports. Types: those
-    of ``Layout``; ``number`` (other text is missing); ``time`` (ISO 8601, or ``format``); ``list``
+    ``source`` names it in the file, by default as it is called; of several names, the cells are
+    joined by ``/``. ``key`` is that of the JSON object, or of those of a ``list``, in a cell. In
+    this order: ``expand`` makes a row of each part between such marks; ``match`` keeps what its
+    group ``value`` matches (of parts, those that match); ``fallback`` is the column for an empty
+    cell; ``split`` is the mark between several values; ``missing`` are values that mean none;
+    ``values`` are those of the codes from 0; ``labels`` are names for reports. Types: those of
+    ``Layout``; ``number`` (other text is missing); ``time`` (ISO 8601, or ``format``); ``list``
     (of JSON, of which the ``first`` few are read); ``skip``.
     """
 
     name: str
-    source: tuple[str, ...]
+    source: str | list[str] = ""
     type: str = "text"
     expand: str = ""
     match: str = ""
@@ -155,21 +157,16 @@ class _Column:
     first: int = 2**31 - 1
     trim: bool = False
     split: str = ""
-    missing: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
+    missing: Sequence[str] = ()
+    values: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     format: str = ""
     unit: Literal["s", "ms"] = "s"
 
-    @classmethod
-    def parse(cls, name: str, entry: Mapping[str, Any]) -> _Column:
-        """Return the column that an entry of a declaration describes."""
-        settings = dict(entry)
-        source = settings.pop("from", name)
-        settings = {key: tuple(x) if isinstance(x, list) else x for key, x in settings.items()}
-        return cls(
-            name=name, source=(source,) if isinstance(source, str) else tuple(source), **settings
-        )
+    @property
+    def sources(self) -> list[str]:
+        """The names in the file."""
+        return self.source if isinstance(self.source, list) else [self.source or self.name]
 
     def parse_times(self, cells: Any) -> Any:
         """Return seconds since 1970, null where a cell is no time."""
@@ -188,13 +185,13 @@ class _Table:
     ``parquet``. ``where`` selects rows by a number in a column. ``flags`` are columns of 0 and 1
     that make one of ``a|b``. ``known`` restricts the file to users or items of the interactions,
     ``distinct`` keeps the first row of each, ``drop`` leaves out rows without an identifier.
-    ``unlisted`` excludes interactions with items that are not listed, and is the name of their
-    count, as is ``unrated`` that of reviews without a rating. ``names`` is a file with the name of
-    each value of a joined table.
+    Names of counts: ``unlisted`` that of interactions with items that are not listed, which are
+    excluded, ``dropped`` that of interactions that the dataset leaves out, ``unrated`` that of
+    reviews without a rating. ``names`` is a file with the name of each value of a joined table.
     """
 
-    files: tuple[str, ...]
-    columns: tuple[_Column, ...]
+    files: Sequence[str]
+    columns: Sequence[_Column]
     format: str = "delimited"
     separator: str = ","
     header: bool = True
@@ -207,8 +204,28 @@ class _Table:
     distinct: bool = False
     drop: bool = False
     unlisted: str = ""
+    dropped: str = ""
     unrated: str = ""
     names: _Table | None = None
+
+    @classmethod
+    def parse(
+        cls, entry: Mapping[str, Any], choices: Mapping[str, Any], side: Sequence[str]
+    ) -> _Table:
+        """Return the table of an entry: its files for some choices, its columns for some sides."""
+        settings = {key: x for key, x in entry.items() if key not in {"file", "columns", "side"}}
+        if "names" in settings:
+            settings["names"] = cls.parse(settings["names"], choices, side)
+        files = [
+            entry["file"].format(**dict(zip(choices, chosen, strict=True)))
+            for chosen in product(*choices.values())
+        ]
+        columns = []
+        for name, x in entry["columns"].items():
+            options = {"type": x} if isinstance(x, str) else dict(x)
+            if options.pop("side", None) in {None, *side}:
+                columns.append(_Column(name=name, **options))
+        return cls(files=list(dict.fromkeys(files)), columns=columns, **settings)
 
     @property
     def layout(self) -> Layout:
@@ -216,7 +233,7 @@ class _Table:
         others = {"number": "text", "time": "text", "skip": "text"}
         kinds: dict[str, Any] = {}
         for column in self.columns:
-            for name in column.source:
+            for name in column.sources:
                 kinds.setdefault(name, others.get(column.type, column.type))
         kinds |= {flag: "int32" for flags in self.flags.values() for flag in flags}
         return Layout(
@@ -231,12 +248,12 @@ class _Table:
     @property
     def schema(self) -> Any:
         """The fields of JSON lines."""
-        types: dict[str, Any] = {"float32": pa.float64(), "float64": pa.float64()}
         kinds: dict[str, Any] = {}
         for column in self.columns:
-            kind = types.get(column.type, pa.string())
+            is_number = column.type in {"float32", "float64"}
+            kind = pa.float64() if is_number else pa.string()
             kind = pa.struct([(column.key, kind)]) if column.key else kind
-            kinds[column.source[0]] = pa.list_(kind) if column.type == "list" else kind
+            kinds[column.sources[0]] = pa.list_(kind) if column.type == "list" else kind
         return pa.schema(kinds)
 
     def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Table:
@@ -247,26 +264,22 @@ class _Table:
     def _read_file(self, folder: Folder, name: str, keep: Callable[[Any], Any]) -> Table:
         path = find_packed(folder.path / name)
         if self.format == "parquet":
-            names = [source for column in self.columns for source in column.source]
+            names = [source for column in self.columns for source in column.sources]
             raw = read_parquet(path, list(dict.fromkeys(names)))
             plain = {name: decode_dictionary(raw[name]) for name in raw.column_names}
             return Table(path, keep(self.convert(pa.table(plain))), partial(locate_row, path))
+        columns: Any = self.layout
+        options: dict[str, Any] = {}
+        if self.format != "delimited":
+            ids = [column.sources[0] for column in self.columns if column.name in _IDS]
+            columns = self.schema
+            options = {"needed": [] if self.drop else ids, "is_python": self.format == "python"}
         name = str(path.relative_to(folder.path))
-        if self.format == "delimited":
-            return folder.read(name, self.layout, keep=lambda raw: keep(self.convert(raw)))
-        ids = [column.source[0] for column in self.columns if column.name in _IDS]
-        return folder.read(
-            name,
-            self.schema,
-            keep=lambda raw: keep(self.convert(raw)),
-            needed=() if self.drop else ids,
-            is_python=self.format == "python",
-        )
+        return folder.read(name, columns, keep=lambda raw: keep(self.convert(raw)), **options)
 
     def convert(self, raw: Any) -> Any:
         """Return the columns of some rows of a file."""
-        unused = [column.name for column in self.columns if column.type == "skip"]
-        raw = raw.drop_columns(unused)
+        raw = raw.drop_columns([column.name for column in self.columns if column.type == "skip"])
         for column in self.columns:
             raw = _expand(raw, column) if column.expand else raw
         for name, number in self.where.items():
@@ -278,42 +291,38 @@ class _Table:
         }
         cells |= {name: _join_flags(raw, flags) for name, flags in self.flags.items()}
         table = pa.table(cells)
-        for name in _IDS if self.drop else ():
-            if name in cells:
-                table = table.filter(pc.not_equal(pc.fill_null(table[name], ""), ""))
+        for name in cells.keys() & {*_IDS} if self.drop else ():
+            table = table.filter(pc.not_equal(pc.fill_null(table[name], ""), ""))
         return table
 
     def label(self, table: Table) -> dict[str, AnyArray]:
         """Return the columns besides the identifiers, with the labels of codes."""
-        labels = {column.name: column.values for column in self.columns if column.values}
-        columns = {}
-        for name in table.columns:
-            if name in labels:
-                codes, names = table.numbers(name), np.array(labels[name], dtype=object)
-                is_wrong = (codes < 0) | (codes >= names.size)
-                table.refuse(is_wrong, f"{name} is not one of its {names.size} codes")
-                columns[name] = names[codes]
-            elif name not in _IDS:
-                columns[name] = _to_array(table[name])
+        values = {column.name: column.values for column in self.columns if column.values}
+        columns = {name: _to_array(table[name]) for name in table.columns if name not in _IDS}
+        for name, labels in values.items():
+            codes, names = table.numbers(name), np.array(labels, dtype=object)
+            is_wrong = (codes < 0) | (codes >= names.size)
+            table.refuse(is_wrong, f"{name} is not one of its {names.size} codes")
+            columns[name] = names[codes]
         return columns
 
 
 def _expand(raw: Any, column: _Column) -> Any:
     """Return a row for each part of a cell that matches, with the cells of the other columns."""
-    parts = pc.split_pattern(raw[column.source[0]].combine_chunks(), column.expand)
+    parts = pc.split_pattern(raw[column.sources[0]].combine_chunks(), column.expand)
     matches = pc.struct_field(pc.extract_regex(pc.list_flatten(parts), column.match), "value")
-    rows = raw.drop_columns(column.source[0]).take(
+    rows = raw.drop_columns(column.sources[0]).take(
         pc.list_parent_indices(parts).filter(matches.is_valid())
     )
-    return rows.append_column(column.source[0], matches.drop_null())
+    return rows.append_column(column.sources[0], matches.drop_null())
 
 
 def _convert(raw: Any, column: _Column) -> Any:
-    cells = raw[column.source[0]]
+    cells = raw[column.sources[0]]
     if column.type == "list":
         return _join_lists(cells.combine_chunks(), column)
-    if len(column.source) > 1:
-        cells = pc.binary_join_element_wise(*(raw[name] for name in column.source), "/")
+    if len(column.sources) > 1:
+        cells = pc.binary_join_element_wise(*(raw[name] for name in column.sources), "/")
     cells = pc.struct_field(cells, column.key) if column.key else cells
     cells = _edit_text(raw, cells, column)
     if column.type == "number":
@@ -386,10 +395,10 @@ class Declared:
     def gives(self) -> frozenset[str]:
         """Return the parts that ``load`` reads."""
         tables = self.read_tables()
-        names = {column.name for column in tables["interactions"].columns}
-        has_items = tables.keys() - {"interactions", "users"} or _list_item_columns(tables)
-        parts = {"train", *({"users"} & tables.keys()), *(["items"] if has_items else [])}
-        return frozenset(parts | ({"reviews"} if "text" in names else set()))
+        has_items = tables.keys() - {*_TABLES} or _list_item_columns(tables)
+        has_texts = any(column.name == "text" for column in tables["interactions"].columns)
+        given = ["train", *["items"] * bool(has_items), *["reviews"] * has_texts]
+        return frozenset(given) | (tables.keys() & {*_TABLES[1:]})
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
@@ -408,41 +417,33 @@ class Declared:
         self.files(data)
         folder, tables = Folder(self.find_folder(data), self.bad_lines), self.read_tables()
         own = {name: tables[name].read(folder) for name in ("users", "items") if name in tables}
-        items_cells = None
-        if (listed := own.get("items")) is not None:
-            items_cells = self.select_items(listed.cells)
-            own["items"] = replace(listed, cells=items_cells)
-        rows, counts = self.read_rows(tables["interactions"], folder, items_cells)
-        if listed is not None and listed.cells is not items_cells:
-            counts.clear()  # items were left out on purpose
-        for problem, n in counts.items():
-            if n:
-                name, reason = tables["interactions"].files[0], problem.replace("_", " ")
-                warn(f"{name}: excluded {n:,} row(s): {reason}")
+        listed = own["items"].cells if "items" in own else None
+        selected = None if listed is None else self.select_items(listed)
+        if listed is not None:
+            own["items"] = replace(own["items"], cells=selected)
+        table = tables.pop("interactions")
+        rows, counts = self._read_rows(table, folder, selected, is_complete=selected is listed)
         user_codes, users = _encode(rows, own.get("users"), tables.pop("users", None), "user")
         item_codes, items = _encode(rows, own.get("items"), tables.pop("items", None), "item")
+        reviews, others = None, tables.pop("reviews", None)
+        if "text" in rows.column_names:
+            reviews = Reviews(user_codes, item_codes, _to_strings(rows["text"]))
+        elif others is not None:
+            reviews = _read_reviews(others, folder, users.ids, items.ids)
         columns = {
             name: _read_first(rows[name], item_codes, len(items.ids))
-            for name in _list_item_columns(tables)
+            for name in _list_item_columns({"interactions": table})
         }
-        table = tables.pop("interactions")
         columns |= {name: _read_joined(other, folder, items.ids) for name, other in tables.items()}
         columns |= self.read_columns(folder, data, items)
-        items = Attributes(items.ids, items.frame.assign(**columns), "item")
-        reviews = None
-        if "text" in rows.column_names:
-            texts = np.asarray(pc.fill_null(rows["text"], "").to_numpy(), dtype=object)
-            reviews = Reviews(user_codes, item_codes, texts)
         values = np.ones(len(user_codes), dtype=np.float32)
         if "rating" in rows.column_names:
-            n_unrated = rows["rating"].null_count
-            counts |= {table.unrated: n_unrated} if table.unrated else {}
-            if n_unrated:
-                rated = np.flatnonzero(rows["rating"].is_valid().to_numpy())
-                rows = rows.take(rated)
-                user_codes, item_codes = user_codes[rated], item_codes[rated]
+            rated = rows["rating"].is_valid().to_numpy()
+            counts |= {table.unrated: rated.size - int(rated.sum())} if table.unrated else {}
+            rows, user_codes, item_codes = rows.filter(rated), user_codes[rated], item_codes[rated]
             values = rows["rating"].to_numpy().astype(np.float32, copy=False)
         times, given = _read_times(rows, table.files[0]), self.gives()
+        items = Attributes(items.ids, items.frame.assign(**columns), "item")
         return Dataset(
             Interactions(user_codes, item_codes, values, times, users.ids, items.ids),
             users if "users" in given else None,
@@ -451,9 +452,14 @@ class Declared:
             counts=folder.counts | counts,
         )
 
-    def read_rows(self, table: _Table, folder: Folder, items: Any) -> tuple[Any, dict[str, int]]:
-        """Return the interactions, without those with unlisted items, and the number of these."""
-        counts = {table.unlisted: 0} if table.unlisted else {}
+    def _read_rows(
+        self, table: _Table, folder: Folder, items: Any, *, is_complete: bool
+    ) -> tuple[Any, dict[str, int]]:
+        """Return the interactions, and how many were left out for which reason.
+
+        Nothing is counted unless the table of items is complete: then it was on purpose.
+        """
+        counts = dict.fromkeys(filter(None, [table.unlisted, table.dropped]), 0)
         listed = pc.unique(items["item_id"]) if table.unlisted else None
 
         def keep(rows: Any) -> Any:
@@ -461,12 +467,22 @@ class Declared:
                 n_rows = rows.num_rows
                 rows = rows.filter(pc.is_in(rows["item_id"], value_set=listed))
                 counts[table.unlisted] += n_rows - rows.num_rows
-            return self.keep_rows(rows, counts)
+            kept = self.keep_rows(rows)
+            if table.dropped:
+                counts[table.dropped] += rows.num_rows - kept.num_rows
+            return kept
 
-        return table.read(folder, keep).cells, counts
+        rows = table.read(folder, keep).cells
+        if not is_complete:
+            return rows, {}
+        for problem, n in counts.items():
+            if n:
+                reason = problem.replace("_", " ")
+                warn(f"{table.files[0]}: excluded {n:,} row(s): {reason}")
+        return rows, counts
 
-    def keep_rows(self, rows: Any, counts: dict[str, int]) -> Any:
-        """Return some of the interactions of a block, and count the others."""
+    def keep_rows(self, rows: Any) -> Any:
+        """Return some of the interactions of a block."""
         return rows
 
     def select_items(self, items: Any) -> Any:
@@ -508,22 +524,18 @@ class Declared:
 
     def read_tables(self) -> dict[str, _Table]:
         """Return the tables for the settings: the interactions, users, items and joined ones."""
-        entry = dict(self.declaration)
-        if forms := entry.get("forms"):
-            entry |= forms[getattr(self, "form")]  # noqa: B009  a setting of some datasets
-        names = [name for name in ("interactions", "users", "items") if entry.get(name)]
-        entries = {name: entry[name] for name in names} | entry.get("joined", {})
-        side, choices = self.list_sides(), entry.get("settings", {})
-        chosen = {
-            name: (setting["choices"], getattr(self, name)) for name, setting in choices.items()
-        }
-        values = {
-            name: x[key] if isinstance(x, Mapping) else [key] for name, (x, key) in chosen.items()
-        }
+        entry, choices = dict(self.declaration), dict[str, Any]()
+        if "forms" in entry:
+            entry |= entry["forms"][getattr(self, "form")]  # noqa: B009  a setting of some
+        for name, setting in entry.get("settings", {}).items():
+            chosen, among = getattr(self, name), setting["choices"]
+            choices[name] = among[chosen] if isinstance(among, Mapping) else [chosen]
+        entries = {name: entry[name] for name in _TABLES if entry.get(name)}
+        side = self.list_sides()
         return {
-            name: _parse_table(table, values, side)
-            for name, table in entries.items()
-            if "side" not in table or table["side"] in side
+            name: _Table.parse(table, choices, side)
+            for name, table in (entries | entry.get("joined", {})).items()
+            if table.get("side") in {None, *side}
         }
 
 
@@ -532,29 +544,6 @@ def _list_item_columns(tables: Mapping[str, _Table]) -> list[str]:
     table = tables["interactions"]
     names = [column.name for column in table.columns if column.type != "skip"]
     return [name for name in names if name not in {*_ROLES, *table.where}]
-
-
-def _parse_table(
-    entry: Mapping[str, Any], values: Mapping[str, Any], side: Sequence[str]
-) -> _Table:
-    """Return a table with the names of its files for some settings."""
-    settings = {key: x for key, x in entry.items() if key not in {"file", "columns", "side"}}
-    if "names" in settings:
-        settings["names"] = _parse_table(settings["names"], values, side)
-    names = [
-        entry["file"].format(**dict(zip(values, chosen, strict=True)))
-        for chosen in product(*values.values())
-    ]
-    columns = {
-        name: {"type": x} if isinstance(x, str) else dict(x)
-        for name, x in entry["columns"].items()
-    }
-    parsed = tuple(
-        _Column.parse(name, x)
-        for name, x in columns.items()
-        if x.pop("side", None) in {None, *side}
-    )
-    return _Table(files=tuple(dict.fromkeys(names)), columns=parsed, **settings)
 
 
 def _encode(
@@ -597,6 +586,21 @@ def _read_joined(table: _Table, folder: Folder, items: Vocabulary) -> AnyArray:
     groups = frame[frame["value"] != ""].drop_duplicates().groupby("code", sort=True)["value"]
     joined: pd.Series[Any] = groups.agg(SEPARATOR.join)
     return scatter(joined.index.to_numpy(np.int32), joined.to_numpy(object), len(items))
+
+
+def _to_strings(column: Any) -> AnyArray:
+    return np.asarray(pc.fill_null(column, "").to_numpy(), dtype=object)
+
+
+def _read_reviews(table: _Table, folder: Folder, users: Vocabulary, items: Vocabulary) -> Reviews:
+    """Return the reviews of a file of their own by the users, and of the items, of a dataset."""
+    rows = table.read(folder)
+    by, of = users.find(_to_strings(rows["user_id"])), items.find(_to_strings(rows["item_id"]))
+    known = (by >= 0) & (of >= 0)
+    if n_excluded := int(np.count_nonzero(~known)):
+        reason = "by other users or of other items"
+        warn(f"{table.files[0]}: excluded {n_excluded:,} review(s) {reason}")
+    return Reviews(by[known], of[known], _to_strings(rows["text"])[known])
 
 
 def _read_times(rows: Any, name: str) -> AnyArray | None:

@@ -1,14 +1,13 @@
 """Download of datasets from their publishers, with checksums and in one atomic step.
 
-An interrupted transfer is resumed where the server allows it, and retried after failures. The
-unpacked size of an archive is limited.
+An interrupted transfer is resumed where the server dates its files, and retried after failures.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.client
-import json
+import os
 import re
 import shutil
 import time
@@ -19,26 +18,26 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import formatdate, parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
-from importlib.resources import files
 from itertools import product
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar, get_args
+
+import yaml
 
 from recbias.core.context import report_progress
 from recbias.core.errors import DigestMismatch, DownloadFailed, UnknownName, Unwritable
-from recbias.core.machine import lock_file, write_to_disk
+from recbias.core.machine import lock_file
 from recbias.core.text import normalize_name, suggest
 from recbias.data import declared
-from recbias.data.declared import find_folder, list_declared, read_declaration
+from recbias.data.declared import find_folder, find_packed, list_declared, read_declaration
 
 _PIECE_BYTES = 2**18
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # a retry may succeed
 _PROGRESS_BYTES = 2**16  # an attempt that receives less counts as a failure
-_RETRY_REMEDY = "try again later, which resumes the download; or download the file by hand"
-_SITE_REMEDY = "see the publisher's site"
-_ARCHIVE_REMEDY = "the archive differs from the published one; no file of it was kept"
 
 T = TypeVar("T")
 
@@ -86,18 +85,10 @@ def transfer(url: str, target: Path, *, policy: RetryPolicy | None = None) -> Pa
         DownloadFailed: The server does not have the file, or the network failed too often.
         Unwritable: The file cannot be written.
     """
-    policy = policy or RetryPolicy()
-    part = target.with_name(f"{target.name}.part")
+    policy, part = policy or RetryPolicy(), target.with_name(f"{target.name}.part")
     with wrap_write_errors(target.parent):
-        _retry(
-            lambda: _resume(url, part, policy),
-            url,
-            policy,
-            lambda: part.stat().st_size if part.exists() else 0,
-        )
-        part.replace(target)
-        _get_version_path(part).unlink(missing_ok=True)
-    return target
+        _retry(partial(_resume, url, part, policy), url, policy, partial(_measure, part))
+        return part.replace(target)
 
 
 def fetch_text(
@@ -134,8 +125,8 @@ def _retry(
             largest = max(largest, size)
             if failures >= policy.attempts:
                 message = f"download failed after {failures} attempts with little or no progress"
-                message = f"{message}: {error}"
-                raise DownloadFailed(message, where=url, remedy=_RETRY_REMEDY) from error
+                remedy = "try again later, which resumes; or download the file by hand"
+                raise DownloadFailed(f"{message}: {error}", where=url, remedy=remedy) from error
         time.sleep(policy.pause_s * 2 ** (failures - 1))
 
 
@@ -152,7 +143,7 @@ def _open_url(url: str, headers: Mapping[str, str], policy: RetryPolicy) -> Iter
         message = f"the server answers {error.code} {error.reason}"
         if error.code in _TRANSIENT:
             raise _Interrupted(message) from error
-        refused = RefusedRequest(message, where=url, remedy=_SITE_REMEDY)
+        refused = RefusedRequest(message, where=url, remedy="see the publisher's site")
         refused.status = error.code
         raise refused from error
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -169,43 +160,29 @@ def _read_pieces(response: Any) -> Iterator[bytes]:
         raise _Interrupted(f"the connection broke: {error}") from error
 
 
-def _get_version_path(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")
-
-
-def _read_version(part: Path, url: str) -> str:
-    """Return the ETag or date of a partial file of this address; empty if it is unknown."""
-    with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
-        version = json.loads(_get_version_path(part).read_text(encoding="utf-8"))
-        if version["url"] == url and part.exists():
-            return str(version["version"])
-    return ""
+def _measure(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _resume(url: str, part: Path, policy: RetryPolicy) -> None:
-    """Download the rest of a file; all of it where the server cannot say that it is the same."""
-    version = _read_version(part, url)
-    size = part.stat().st_size if version else 0
-    headers = {"Range": f"bytes={size}-", "If-Range": version} if size else {}
-    name = PurePosixPath(url.partition("?")[0]).name
+    """Download the rest of a file; all of it if the server has another version than the part.
+
+    The part has the time of the file on the server, which says whether it is the same.
+    """
+    if size := _measure(part):
+        date = formatdate(part.stat().st_mtime, usegmt=True)
+        headers = {"Range": f"bytes={size}-", "If-Range": date}
     try:
-        with _open_url(url, headers, policy) as response:
-            if response.status != HTTPStatus.PARTIAL_CONTENT:
-                etag, size = response.headers.get("ETag") or "", 0
-                version = "" if etag.startswith("W/") else etag
-                version = version or response.headers.get("Last-Modified") or ""
+        with _open_url(url, headers if size else {}, policy) as response:
+            size = size if response.status == HTTPStatus.PARTIAL_CONTENT else 0
             end = -1 if response.length is None else size + response.length
-            note = json.dumps({"url": url, "version": version})
-            _get_version_path(part).write_text(note, encoding="utf-8")
-            with part.open("ab" if size else "wb") as stream:
+            with _keep_date(part, response), part.open("ab" if size else "wb") as stream:
                 for piece in _read_pieces(response):
                     stream.write(piece)
                     size += len(piece)
-                    report_progress(f"fetch {name}", size, max(end, size))
-                stream.flush()
-                write_to_disk(stream.fileno())
+                    report_progress(f"fetch {part.stem}", size, max(end, size))
     except RefusedRequest as error:
-        if error.status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE or not size:
+        if error.status != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
         part.unlink()  # of another version
         raise _Interrupted(error.message) from error
@@ -213,23 +190,15 @@ def _resume(url: str, part: Path, policy: RetryPolicy) -> None:
         raise _Interrupted(f"the connection ended after {size:,} of {end:,} bytes")
 
 
-def unpack(archive: Path, into: Path) -> None:
-    """Unpack a zip archive, at most to 30 times its size and 100 MiB: text compresses to a sixth.
-
-    Raises:
-        DownloadFailed: The archive is damaged, packed in a way that is not read, or unpacks to too
-            many bytes.
-    """
-    max_bytes = 30 * archive.stat().st_size + 100 * 2**20
+@contextmanager
+def _keep_date(part: Path, response: Any) -> Iterator[None]:
+    """Give the part the time of the file on the server, or another one if it has none."""
+    date = response.headers.get("Last-Modified")
+    seconds = parsedate_to_datetime(date).timestamp() if date else 0
     try:
-        with zipfile.ZipFile(archive) as packed:
-            if sum(entry.file_size for entry in packed.infolist()) > max_bytes:
-                message, remedy = f"unpacks to more than {max_bytes:,} bytes", _ARCHIVE_REMEDY
-                raise DownloadFailed(message, where=str(archive), remedy=remedy)
-            packed.extractall(into)
-    except (EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, ValueError) as error:
-        message = f"is damaged or truncated, or cannot be unpacked: {error}"
-        raise DownloadFailed(message, where=str(archive), remedy="fetch it again") from error
+        yield
+    finally:
+        os.utime(part, (seconds, seconds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,25 +243,23 @@ class Source:
 
     def list_missing(self, folder: Path) -> list[str]:
         """Return the files that the folder lacks, with or without ``.gz``."""
-        return [name for name in self.holds if not declared.find_packed(folder / name).is_file()]
+        return [name for name in self.holds if not find_packed(folder / name).is_file()]
 
 
 def read_sources() -> dict[str, Source]:
     """Read the sources of all datasets, by name."""
-    import yaml
-
-    file = files("recbias.data").joinpath("sources.yaml")
-    content: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    path = Path(__file__).with_name("sources.yaml")
+    content: Mapping[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     sources = {}
     for name, entry in content["datasets"].items():
         texts = {key: tuple(entry[key]) for key in ("files", "holds") if key in entry}
         defaults = {"name": name, "folder": name, "holds": texts["files"]}
         terms = content["terms"][entry.pop("terms")]
         sources[name] = Source(**(defaults | entry | texts | terms))
-    return sources | dict(_read_declared())
+    return sources | {source.name: source for source in _read_declared()}
 
 
-def _read_declared() -> Iterator[tuple[str, Source]]:
+def _read_declared() -> Iterator[Source]:
     """Yield the sources of the declared datasets: one for each choice of the settings ``each``."""
     for name in list_declared():
         entry, cls = read_declaration(name), getattr(declared, name)
@@ -302,20 +269,13 @@ def _read_declared() -> Iterator[tuple[str, Source]]:
             key: tuple(x) if isinstance(x, list) else x for key, x in entry["download"].items()
         }
         each = download.pop("each", ())
-        hints = {setting: get_args(cls.__annotations__[setting]) for setting in each}
-        for chosen in product(*hints.values()):
-            side = {"side": tuple(entry["sides"])} if "sides" in entry else {}
+        terms = {key: entry[key] for key in ("licence", "citation", "counts") if key in entry}
+        side = {"side": tuple(entry["sides"])} if "sides" in entry else {}
+        for chosen in product(*(get_args(cls.__annotations__[setting]) for setting in each)):
             dataset = cls(**dict(zip(each, chosen, strict=True)), **side)
-            files = tuple(dataset.list_files())
-            fields = {
-                "files": () if "manual" in download else files,
-                "holds": files,
-                "folder": name,
-            }
-            fields |= {
-                key: entry[key] for key in ("licence", "citation", "counts") if key in entry
-            }
-            yield dataset.fetch_name, Source(name=dataset.fetch_name, **(fields | download))
+            names = tuple(dataset.list_files())
+            fields = {"files": () if "manual" in download else names, "holds": names}
+            yield Source(name=dataset.fetch_name, **({"folder": name} | fields | terms | download))
 
 
 def find_source(name: str) -> Source:
@@ -357,25 +317,6 @@ def fetch(
     missing = source.list_missing(folder)
     if not missing:
         return folder
-    _refuse(source, folder, missing)
-    with wrap_write_errors(data), _lock(data / ".fetching" / source.name) as work:
-        names = source.files if source.is_archive else source.list_missing(folder)
-        paths = [_download(file, source, work, policy) for file in names]
-        if source.is_archive:
-            _install_archive(paths[0], folder, source)
-        else:
-            for path in paths:
-                target = folder / path.relative_to(work)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(target)
-        shutil.rmtree(work)
-    with suppress(OSError):  # another dataset may be in the same folder
-        work.parent.rmdir()
-    return folder
-
-
-def _refuse(source: Source, folder: Path, missing: list[str]) -> None:
-    """Refuse to download what requires consent, or to unpack over other files."""
     if source.manual:
         message = f"{source.name} cannot be downloaded automatically. {source.manual}"
         remedy = f"put {' and '.join(source.holds)} (also with .gz) into {folder}"
@@ -383,6 +324,17 @@ def _refuse(source: Source, folder: Path, missing: list[str]) -> None:
     if source.is_archive and folder.is_dir() and any(folder.iterdir()):
         message = f"exists, but lacks {', '.join(missing)}"
         raise Unwritable(message, where=str(folder), remedy="move it away, then fetch again")
+    with wrap_write_errors(data), _lock(data / ".fetching" / source.name) as work:
+        if source.is_archive:
+            _install_archive(_download(source.files[0], source, work, policy), folder, source)
+        for file in [] if source.is_archive else missing:
+            path, target = _download(file, source, work, policy), folder / file
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+        shutil.rmtree(work)
+    with suppress(OSError):  # another dataset may be in the same folder
+        work.parent.rmdir()
+    return folder
 
 
 @contextmanager
@@ -432,18 +384,22 @@ def _find_checksum(name: str, source: Source, policy: RetryPolicy | None) -> tup
 
 
 def _install_archive(archive: Path, folder: Path, source: Source) -> None:
-    """Unpack an archive next to the folder, then move it there in one step."""
+    """Unpack a zip archive next to the folder, then move it there in one step.
+
+    A damaged or incomplete archive is removed; after a full disk only the archive is kept.
+    """
     unpacked = archive.with_name("unpacked")
     shutil.rmtree(unpacked, ignore_errors=True)
-    unpacked.mkdir()
     try:
-        unpack(archive, unpacked)
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(unpacked)
         _find_inner_folder(unpacked, archive, source).rename(folder)
-    except (DownloadFailed, OSError) as error:
-        shutil.rmtree(unpacked)
-        if isinstance(error, DownloadFailed):
-            archive.unlink()
-        raise
+    except (EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, ValueError) as error:
+        archive.unlink()
+        message = f"is damaged or truncated, or cannot be unpacked: {error}"
+        raise DownloadFailed(message, where=str(archive), remedy="fetch it again") from error
+    finally:
+        shutil.rmtree(unpacked, ignore_errors=True)
 
 
 def _find_inner_folder(unpacked: Path, archive: Path, source: Source) -> Path:
@@ -453,6 +409,7 @@ def _find_inner_folder(unpacked: Path, archive: Path, source: Source) -> Path:
     if source.inner and (unpacked / source.inner).is_dir():
         folder = unpacked / source.inner
     if missing := source.list_missing(folder):
+        archive.unlink()
         message = f"the archive lacks {', '.join(missing)}"
         raise DownloadFailed(message, where=source.base + archive.name)
     return folder

@@ -43,23 +43,24 @@ class MovieLens(Declared):
             MissingFile: A file does not exist, or the release has no tags.
         """
         name, paths = self.declaration["name"], dict[str, Path]()
-        side_folder = data / f"{name}-side"
         if set(self.side) & set(_FACTS):
             columns = ", ".join(("item_id", *_FACTS))
             source = " --source tmdb" if "overview" in self.side else ""
             remedy = f"recbias data side {name}{source}, or create it: {columns}"
-            paths["facts"] = _require_file(side_folder / "items.csv.gz", remedy)
+            facts = data / f"{name}-side" / "items.csv.gz"
+            paths["facts"] = _require_file(facts, remedy)
         if "links" in self.side:
-            published = self.find_folder(data) / "links.csv"
-            path = published if has_file(published) else side_folder / "links.csv"
-            remedy = (
-                "create it with the columns movieId, imdbId, tmdbId, or remove links from side"
-            )
-            paths["links"] = _require_file(path, remedy)
+            remedy = "create it: movieId, imdbId, tmdbId, or remove links from side"
+            paths["links"] = _require_file(self.find_links(data), remedy)
         if "tags" in self.side and "joined" not in self.declaration:
             message, remedy = f"{name} was published without tags", "remove tags from side"
             raise MissingFile(message, where="dataset.side", remedy=remedy)
         return paths
+
+    def find_links(self, data: Path) -> Path:
+        """Return the publisher's file of links, or else that beside the side table."""
+        path, name = self.find_folder(data) / "links.csv", self.declaration["name"]
+        return path if has_file(path) else data / f"{name}-side" / "links.csv"
 
     def read_item_ids(self, data: Path) -> AnyArray:
         """Return the identifiers of the movies in the order of their file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -45,9 +45,6 @@ _TARGET_SETS = ("T1", "T2")
 """The label of the first group of a pair, which the stereotypes are about, and of the second."""
 
 _EVALUATION_PARTS = ("validation", "test")
-
-_COLUMNS = [*KEYS, "category", "target_set"]
-"""The columns of the published sentences."""
 
 
 def make_dataset(frame: pd.DataFrame, name: str, overlap: _Overlap = "keep") -> Dataset:
@@ -92,39 +89,14 @@ def _count_identical(frame: pd.DataFrame, part: str, name: str) -> dict[str, int
     return {f"{part}_pairs": len(pairs), f"identical_{part}_pairs": n_identical}
 
 
-def _make_pairs(
-    texts: tuple[Sequence[str], Sequence[str]], groups: tuple[str, str], part: str, category: str
-) -> pd.DataFrame:
-    """Return the sentences of pairs, pair by pair; the pair of line i is ``category-part-i``.
-
-    >>> _make_pairs((["A"], ["B"]), ("old", "young"), "test", "age")["id"].tolist()
-    ['age-test-1-old', 'age-test-1-young']
-    """
-    rows = [
-        (f"{pair}-{group}", part, pair, group, text, category, target_set)
-        for number, pair_texts in enumerate(zip(*texts, strict=True), start=1)
-        for pair in [f"{category}-{part}-{number}"]
-        for group, text, target_set in zip(groups, pair_texts, _TARGET_SETS, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
-
-
-def _make_train(texts: Sequence[str], group: str | None, category: str | None) -> pd.DataFrame:
-    """Return training sentences, which have no counterpart; ``group`` may be unknown."""
-    target_set, name = group and _TARGET_SETS[0], category or "sentences"
-    rows = [
-        (f"{name}-train-{number}", "train", None, group, text, category, target_set)
-        for number, text in enumerate(texts, start=1)
-    ]
-    return pd.DataFrame(rows, columns=_COLUMNS, dtype=object)
-
-
-def _read_sentences(path: Path) -> list[str]:
-    """Return the sentences of a text file with one per line, without white space at the ends."""
-    lines = [line.strip() for line in read_text(path).split("\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    if not lines:
+def _read_sentences(path: Path, column: str = "") -> list[str]:
+    """Return the sentences of a text file with one per line, or of a column of a table."""
+    if path.suffix != ".txt":
+        table = read_text_table(path)
+        table.need(column)
+        return [str(text).strip() for text in table.ids(column)]
+    lines = [line.strip() for line in read_text(path).rstrip().split("\n")]
+    if lines == [""]:
         remedy = "write one sentence per line"
         raise NothingLeft("has no sentences", where=str(path), remedy=remedy)
     if "" in lines:
@@ -133,19 +105,17 @@ def _read_sentences(path: Path) -> list[str]:
     return lines
 
 
-def _require_equal_numbers(
-    paths: tuple[Path, Path], texts: tuple[Sequence[str], Sequence[str]]
-) -> None:
-    """Raise MalformedLine if two files, of which line i is a pair, differ in length."""
-    (n, path), (n_longer, longer) = sorted(zip(map(len, texts), paths, strict=True))
-    if n < n_longer:
-        message = f"has {n_longer:,} sentences, but {path.name} has {n:,}"
-        remedy = "sentence i of both files is a pair: add or remove the sentence of one file"
-        raise MalformedLine(message, where=f"{longer}:{n + 1}", remedy=remedy)
+def _make_frame(rows: Iterable[tuple[Any, ...]], *labels: str) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=[*KEYS, "category", "target_set", *labels], dtype=object)
 
 
-_PARTS = {"validation": "valid", "test": "test"}
-"""The name of each part in the names of the files."""
+def _make_train(texts: Sequence[str], group: str | None, category: str | None) -> pd.DataFrame:
+    """Return training sentences, which have no counterpart; ``group`` may be unknown."""
+    target_set, name = group and _TARGET_SETS[0], category or "sentences"
+    return _make_frame(
+        (f"{name}-train-{number}", "train", None, group, text, category, target_set)
+        for number, text in enumerate(texts, start=1)
+    )
 
 
 class _Sentences:
@@ -156,11 +126,20 @@ class _Sentences:
         return frozenset({"sentences"})
 
 
+_PARTS = {"validation": "valid", "test": "test"}
+"""The name of each part in the names of the files."""
+
+
 class _PairFiles(_Sentences):
-    """Base of the datasets with a file of sentences for each group, of which line i is a pair."""
+    """Base of the datasets with a file of sentences for each group, of which line i is a pair.
+
+    ``groups`` are those of each category, ``file`` is the pattern of the names of the files, in
+    the layout of the repository or without its folder ``data``, ``column`` that of the sentences.
+    """
 
     name: ClassVar[str]
     groups: ClassVar[Mapping[str, tuple[str, str]]]
+    file: ClassVar[str]
     column: ClassVar[str]
 
     dimension: str
@@ -168,52 +147,64 @@ class _PairFiles(_Sentences):
 
     def files(self, data: Path) -> list[Path]:
         """Return the files that ``load`` reads."""
-        lists = [self._list_files(data, category) for category in self._categories]
-        return require_files([path for paths in lists for path in paths], fetch=self.name)
+        paths = [path for category in self._categories for path in self._list(data, category)]
+        return require_files(paths, fetch=self.name)
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the files."""
         self.files(data)
-        frame = pd.concat([*self._read_all(data)], ignore_index=True)
+        frame = pd.concat([*self._read(data)], ignore_index=True)
         return make_dataset(frame, self.name, self.overlap)
 
     @property
     def _categories(self) -> tuple[str, ...]:
         return tuple(self.groups) if self.dimension == "all" else (self.dimension,)
 
-    def _list_files(self, data: Path, category: str) -> list[Path]:
-        return [path for part in _PARTS for path in self._find_pairs(data, category, part)]
+    def _find(self, data: Path, name: str) -> Path:
+        return find_folder(self.name, data, holds=name, inner="data") / name
 
-    def _find_pairs(self, data: Path, category: str, part: str) -> tuple[Path, Path]:
-        """Return the files of both groups, in the layout of the repository or without it."""
-        raise NotImplementedError
+    def _list(self, data: Path, category: str) -> list[Path]:
+        trains = [path for path, _ in self._find_train(data, category)]
+        return trains + [
+            path for part in _PARTS for path in self._find_pairs(data, category, part)
+        ]
 
-    def _read_all(self, data: Path) -> Iterator[pd.DataFrame]:
+    def _find_train(self, data: Path, category: str) -> list[tuple[Path, str | None]]:
+        """Return the files of training sentences of a category, and the group of each."""
+        return []
+
+    def _find_pairs(self, data: Path, category: str, part: str) -> list[Path]:
+        """Return the files of both groups."""
+        form = getattr(self, "form", "") if part == "test" else "txt"
+        names = {"category": category, "part": _PARTS[part], "form": form}
+        files = [self.file.format(group=group, **names) for group in self.groups[category]]
+        return [self._find(data, file) for file in files]
+
+    def _read(self, data: Path) -> Iterator[pd.DataFrame]:
+        """Yield the sentences of each category and part; pair i of them is ``category-part-i``."""
         for category in self._categories:
-            yield from self._read(data, category)
+            for path, group in self._find_train(data, category):
+                yield _make_train(_read_sentences(path), group, category)
+            for part in _PARTS:
+                paths = self._find_pairs(data, category, part)
+                texts = [_read_sentences(path, self.column) for path in paths]
+                _require_equal_numbers(paths, texts)
+                groups = [*zip(self.groups[category], _TARGET_SETS, strict=True)]
+                yield _make_frame(
+                    (f"{pair}-{group}", part, pair, group, text, category, target_set)
+                    for number, pair_texts in enumerate(zip(*texts, strict=True), start=1)
+                    for pair in [f"{category}-{part}-{number}"]
+                    for (group, target_set), text in zip(groups, pair_texts, strict=True)
+                )
 
-    def _read(self, data: Path, category: str) -> Iterator[pd.DataFrame]:
-        for part in _PARTS:
-            paths = self._find_pairs(data, category, part)
-            texts = self._read_texts(paths[0]), self._read_texts(paths[1])
-            _require_equal_numbers(paths, texts)
-            yield _make_pairs(texts, self.groups[category], part, category)
 
-    def _read_texts(self, path: Path) -> list[str]:
-        return _read_sentences(path) if path.suffix == ".txt" else _read_column(path, self.column)
-
-
-_CHBIAS = "chbias"
-GROUPS = {
-    "gender": ("female", "male"),
-    "orientation": ("lgbt", "straight"),
-    "age": ("old", "young"),
-    "appearance": ("fat", "slim"),
-}
-"""The groups of each category; the stereotypes are about the first."""
-
-_CHBiasDimension: TypeAlias = Literal["all", "gender", "orientation", "age", "appearance"]
-"""A category of bias, or all four."""
+def _require_equal_numbers(paths: Sequence[Path], texts: Sequence[Sequence[str]]) -> None:
+    """Raise MalformedLine if two files, of which line i is a pair, differ in length."""
+    (n, path), (n_longer, longer) = sorted(zip(map(len, texts), paths, strict=True))
+    if n < n_longer:
+        message = f"has {n_longer:,} sentences, but {path.name} has {n:,}"
+        remedy = "sentence i of both files is a pair: add or remove the sentence of one file"
+        raise MalformedLine(message, where=f"{longer}:{n + 1}", remedy=remedy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,38 +237,26 @@ class CHBias(_PairFiles):
         Chinese Conversational Language Models", ACL 2023.
     """
 
-    dimension: _CHBiasDimension = "all"
+    dimension: Literal["all", "gender", "orientation", "age", "appearance"] = "all"
     train: Literal["plain", "CADA", "CTDA"] = "plain"
     form: Literal["txt", "csv"] = "txt"
     overlap: _Overlap = "keep"
 
-    name: ClassVar[str] = _CHBIAS
-    groups: ClassVar[Mapping[str, tuple[str, str]]] = GROUPS
+    name: ClassVar[str] = "chbias"
+    groups: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "gender": ("female", "male"),
+        "orientation": ("lgbt", "straight"),
+        "age": ("old", "young"),
+        "appearance": ("fat", "slim"),
+    }
+    file: ClassVar[str] = "{category}/{category}_{group}_{part}.{form}"
     column: ClassVar[str] = "replaced_sentence"
 
-    def _list_files(self, data: Path, category: str) -> list[Path]:
-        return [self._find_train(data, category), *super()._list_files(data, category)]
-
-    def _find_train(self, data: Path, category: str) -> Path:
-        suffix = "" if self.train == "plain" else f"_{self.train.lower()}"
-        return _find_category(data, category) / f"{category}_train{suffix}.txt"
-
-    def _find_pairs(self, data: Path, category: str, part: str) -> tuple[Path, Path]:
-        form = self.form if part == "test" else "txt"
-        folder = _find_category(data, category)
-        names = [f"{category}_{group}_{_PARTS[part]}.{form}" for group in GROUPS[category]]
-        return folder / names[0], folder / names[1]
-
-    def _read(self, data: Path, category: str) -> Iterator[pd.DataFrame]:
-        texts = _read_sentences(self._find_train(data, category))
-        yield _make_train(texts, GROUPS[category][0] if self.train == "plain" else None, category)
-        yield from super()._read(data, category)
-
-
-def _find_category(data: Path, category: str) -> Path:
-    """Return the folder of a category, in the layout of the authors' repository or without it."""
-    holds = f"{category}/{category}_train.txt"
-    return find_folder(_CHBIAS, data, holds=holds, inner="data") / category
+    def _find_train(self, data: Path, category: str) -> list[tuple[Path, str | None]]:
+        is_plain = self.train == "plain"
+        suffix = "" if is_plain else f"_{self.train.lower()}"
+        path = self._find(data, f"{category}/{category}_train{suffix}.txt")
+        return [(path, self.groups[category][0] if is_plain else None)]
 
 
 _CROWS_PAIRS = "crows_pairs"
@@ -337,24 +316,7 @@ class CrowSPairs(_Sentences):
             for group, text, target in zip(_GROUPS_CROWS_PAIRS, texts, sets, strict=True):
                 key = (f"{pair}-{group}", "test", pair, group, text.strip())
                 rows.append((*key, category, target, direction))
-        frame = pd.DataFrame(rows, columns=[*_COLUMNS, _DIRECTION], dtype=object)
-        return make_dataset(frame, _CROWS_PAIRS)
-
-
-_GROUPS_REDDITBIAS = {
-    "gender": ("female", "male"),
-    "orientation": ("lgbtq", "straight"),
-    "race": ("black", "white"),
-    "religion1": ("jews", "christians"),
-    "religion2": ("muslims", "christians"),
-}
-"""The groups of each category; the stereotypes are about the first."""
-
-
-_RedditBiasDimension: TypeAlias = Literal[
-    "all", "gender", "orientation", "race", "religion1", "religion2"
-]
-"""A category of bias, or all five."""
+        return make_dataset(_make_frame(rows, _DIRECTION), _CROWS_PAIRS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,12 +346,19 @@ class RedditBias(_PairFiles):
         Evaluation and Debiasing of Conversational Language Models", ACL 2021.
     """
 
-    dimension: _RedditBiasDimension = "all"
+    dimension: Literal["all", "gender", "orientation", "race", "religion1", "religion2"] = "all"
     train: InputFile | None = None
     overlap: _Overlap = "keep"
 
     name: ClassVar[str] = "redditbias"
-    groups: ClassVar[Mapping[str, tuple[str, str]]] = _GROUPS_REDDITBIAS
+    groups: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "gender": ("female", "male"),
+        "orientation": ("lgbtq", "straight"),
+        "race": ("black", "white"),
+        "religion1": ("jews", "christians"),
+        "religion2": ("muslims", "christians"),
+    }
+    file: ClassVar[str] = "{category}/reddit_comments_{category}_{group}_biased_{part}_reduced.csv"
     column: ClassVar[str] = "comments_processed"
 
     def files(self, data: Path) -> list[Path]:
@@ -397,24 +366,10 @@ class RedditBias(_PairFiles):
         own = [] if self.train is None else [require_file(self.train)]
         return [*own, *super().files(data)]
 
-    def _read_all(self, data: Path) -> Iterator[pd.DataFrame]:
+    def _read(self, data: Path) -> Iterator[pd.DataFrame]:
         if self.train is not None:
             yield _make_train(_read_sentences(self.train), None, None)
-        yield from super()._read_all(data)
-
-    def _find_pairs(self, data: Path, category: str, part: str) -> tuple[Path, Path]:
-        names = [
-            f"{category}/reddit_comments_{category}_{group}_biased_{_PARTS[part]}_reduced.csv"
-            for group in self.groups[category]
-        ]
-        folder = find_folder(self.name, data, holds=names[0], inner="data")
-        return folder / names[0], folder / names[1]
-
-
-def _read_column(path: Path, name: str) -> list[str]:
-    table = read_text_table(path)
-    table.need(name)
-    return [str(text).strip() for text in table.ids(name)]
+        yield from super()._read(data)
 
 
 _CONTEXT, _REFERENCE = "context", "reference"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 import shutil
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recbias.core.context import report_progress
-from recbias.core.dataset import SEPARATOR, AnyArray, Ids
+from recbias.core.dataset import SEPARATOR, Ids
 from recbias.core.errors import (
     Contradiction,
     DownloadFailed,
@@ -27,7 +28,7 @@ from recbias.core.errors import (
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name, suggest
 from recbias.data.declared import Folder
-from recbias.data.fetch import RefusedRequest, RetryPolicy, fetch_text, transfer, wrap_write_errors
+from recbias.data.fetch import RetryPolicy, fetch_text, transfer, wrap_write_errors
 from recbias.data.movielens import LINKS, MovieLens
 from recbias.formats.delimited import Layout, read_table
 
@@ -65,7 +66,10 @@ def build_side_table(
         DownloadFailed: A server does not have a file or refuses the key.
         Unwritable: The table cannot be written.
     """
-    release = _find_release(name)
+    releases = {normalize_name(key): release for key, release in _RELEASES.items()}
+    if (release := releases.get(normalize_name(name))) is None:
+        message = f"no MovieLens dataset is called {name!r}"
+        raise UnknownName(message, remedy=suggest(name, _RELEASES))
     name = release.declaration["name"]
     folder = data / f"{name}-side"
     target = folder / "items.csv.gz"
@@ -73,8 +77,15 @@ def build_side_table(
         message = "there is a side table already"
         raise Contradiction(message, where=str(target), remedy="use it, or add --replace")
     item_ids = release.read_item_ids(data)
-    links = links or _find_links(release, data)
-    numbers = _read_links(links, item_ids, source.link)
+    links = links or release.find_links(data)
+    if not has_file(links):
+        message = f"{name} has no file of links"
+        remedy = "recbias data fetch ml-25m, then --links with its links.csv: the ids are the same"
+        raise MissingFile(message, where=str(links), remedy=remedy)
+    rows = Folder(links.parent).read(links.name, LINKS)
+    known = pd.Series(rows.optional(source.link), rows.numbers("movieId"), dtype=object)
+    known = known[~known.index.duplicated()].reindex(item_ids)
+    numbers = known.where(known.notna(), None).to_numpy(dtype=object)
     if not any(numbers):
         message = f"no film of {name} has a number of {source.name}"
         raise NothingLeft(message, where=str(links), remedy="name another file: --links")
@@ -93,46 +104,9 @@ def build_side_table(
     return _SideTable(target, len(table), counts)
 
 
-def _find_release(name: str) -> MovieLens:
-    """Return a MovieLens release by its name, without regard to case, ``-`` and ``_``."""
-    releases = {normalize_name(key): release for key, release in _RELEASES.items()}
-    if normalize_name(name) not in releases:
-        message = f"no MovieLens dataset is called {name!r}"
-        raise UnknownName(message, remedy=suggest(name, _RELEASES))
-    return releases[normalize_name(name)]
-
-
-def _find_links(release: MovieLens, data: Path) -> Path:
-    name = release.declaration["name"]
-    paths = [release.find_folder(data) / "links.csv", data / f"{name}-side" / "links.csv"]
-    for path in paths:
-        if has_file(path):
-            return path
-    message = f"{name} has no file of links"
-    remedy = "recbias data fetch ml-25m, then --links with its links.csv: the ids are the same"
-    raise MissingFile(message, where=str(paths[0]), remedy=remedy)
-
-
-def _read_links(path: Path, item_ids: AnyArray, column: str) -> Ids:
-    """Return the numbers of a source in the order of the films; None without one."""
-    rows = Folder(path.parent).read(path.name, LINKS)
-    numbers = pd.Series(
-        rows.optional(column), index=pd.Index(rows.numbers("movieId")), dtype=object
-    )
-    numbers = numbers[~numbers.index.duplicated()].reindex(item_ids)
-    return numbers.where(numbers.notna(), None).to_numpy(dtype=object)
-
-
 URL = "https://datasets.imdbws.com/"
-_TERMS = (
-    "IMDb: the files are for personal and non-commercial use; no redistribution. Information "
-    "courtesy of IMDb (https://www.imdb.com). Used with permission."
-)
-
 PRINCIPALS, CREW, NAMES = "title.principals.tsv.gz", "title.crew.tsv.gz", "name.basics.tsv.gz"
-_COLUMNS = ("cast", "director")
 _ACTORS = ("actor", "actress", "self")  # the categories of people in the cast
-
 _NOBODY = "\\N"
 
 
@@ -147,7 +121,10 @@ class Imdb:
     """
 
     name: ClassVar[str] = "IMDb"
-    terms: ClassVar[str] = _TERMS
+    terms: ClassVar[str] = (
+        "IMDb: the files are for personal and non-commercial use; no redistribution. Information "
+        "courtesy of IMDb (https://www.imdb.com). Used with permission."
+    )
     link: ClassVar[str] = "imdbId"
 
     folder: Path
@@ -171,7 +148,11 @@ class Imdb:
             UnknownColumn: A file lacks a column.
             NothingLeft: IMDb has none of the films.
         """
-        self._fetch_files()
+        with wrap_write_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        for name in (PRINCIPALS, CREW, NAMES):
+            if not has_file(self.folder / name):
+                transfer(f"{self.url.rstrip('/')}/{name}", self.folder / name)
         titles = pd.Series([_format_title_id(number) for number in numbers], dtype=object)
         keys = pa.array(sorted(set(titles.dropna())), pa.string())
         cast = _read_cast(self.folder / PRINCIPALS, keys, self.n_cast)
@@ -181,16 +162,8 @@ class Imdb:
             raise NothingLeft("has none of the films", where=str(self.folder), remedy=remedy)
         names = _read_names(self.folder / NAMES, {*cast["person"], *directors["person"]})
         facts = [titles.map(_join_names(people, names)) for people in (cast, directors)]
-        table = pd.concat(facts, axis=1).set_axis(list(_COLUMNS), axis=1).astype(object)
+        table = pd.concat(facts, axis=1).set_axis(["cast", "director"], axis=1).astype(object)
         return table.where(table.notna(), None)
-
-    def _fetch_files(self) -> None:
-        with wrap_write_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-        for name in (PRINCIPALS, CREW, NAMES):
-            if not has_file(self.folder / name):
-                url = f"{self.url.rstrip('/')}/{name}"
-                transfer(url, self.folder / name)
 
 
 def _read_rows(path: Path, columns: tuple[str, ...], key: str, keys: Any) -> pd.DataFrame:
@@ -245,13 +218,7 @@ def _format_title_id(number: str | None) -> str | None:
 
 
 URL_TMDB = "https://api.themoviedb.org/3/"
-_TMDB_TERMS = (
-    "TMDB: the API is for non-commercial use, with your own key and with attribution. This "
-    "product uses the TMDB API but is not endorsed or certified by TMDB."
-)
 _TMDB_COLUMNS = ("overview", "cast", "director")
-
-_NOT_FOUND, _REFUSED = 404, {401, 403}
 
 
 @dataclass(frozen=True)
@@ -267,7 +234,10 @@ class Tmdb:
     """
 
     name: ClassVar[str] = "TMDB"
-    terms: ClassVar[str] = _TMDB_TERMS
+    terms: ClassVar[str] = (
+        "TMDB: the API is for non-commercial use, with your own key and with attribution. This "
+        "product uses the TMDB API but is not endorsed or certified by TMDB."
+    )
     link: ClassVar[str] = "tmdbId"
 
     key: str = field(repr=False)
@@ -333,22 +303,16 @@ class Tmdb:
         url = f"{address}?{urllib.parse.urlencode({**query, **secret})}"
         try:
             text = fetch_text(url, policy=self.policy, headers=headers)
-        except RefusedRequest as error:
-            if error.status == _NOT_FOUND:
-                return {}
-            if error.status in _REFUSED:
-                message = f"the server answers {error.status}: the key is refused"
-                remedy = "check the environment variable of the key: --key-env"
-                raise DownloadFailed(message, where=address, remedy=remedy) from None
-            raise self._conceal_key(error, address) from None
         except DownloadFailed as error:
-            raise self._conceal_key(error, address) from None
+            status = getattr(error, "status", 0)
+            if status == HTTPStatus.NOT_FOUND:
+                return {}
+            message, remedy = error.message, "run it again, which resumes"
+            if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+                message = f"the server answers {status}: the key is refused"
+                remedy = "check the environment variable of the key: --key-env"
+            raise DownloadFailed(message, where=address, remedy=remedy) from None  # without a key
         return _parse_film(text, address)
-
-    def _conceal_key(self, error: DownloadFailed, address: str) -> DownloadFailed:
-        message = error.message.replace(self.key, "...")
-        message = message.replace(urllib.parse.quote_plus(self.key), "...")
-        return DownloadFailed(message, where=address, remedy="run it again, which resumes")
 
     def _select(self, film: Mapping[str, Any]) -> dict[str, str | None]:
         return {
@@ -362,21 +326,16 @@ def _parse_film(text: str, address: str) -> dict[str, Any]:
     """Return the parts of an answer that are stored."""
     try:
         film = json.loads(text)
-        credits_ = film["credits"]
-        cast = sorted(credits_["cast"], key=lambda person: person.get("order", len(credits_)))
-        crew = [person for person in credits_["crew"] if person.get("job") == "Director"]
-        return {
-            "overview": re.sub(r"\s+", " ", film.get("overview") or "").strip(),
-            "cast": list(_iterate_names(cast)),
-            "director": list(_iterate_names(crew)),
-        }
+        cast = sorted(film["credits"]["cast"], key=lambda person: person.get("order", math.inf))
+        crew = [person for person in film["credits"]["crew"] if person.get("job") == "Director"]
+        overview = " ".join((film.get("overview") or "").split())
+        return {"overview": overview, "cast": _list_names(cast), "director": _list_names(crew)}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"the answer is not a film with credits: {text[:80]!r}"
         remedy = "check the address: --url"
         raise DownloadFailed(message, where=address, remedy=remedy) from error
 
 
-def _iterate_names(people: list[Mapping[str, Any]]) -> Iterator[str]:
-    for name in dict.fromkeys(str(person["name"]).strip() for person in people):
-        if name:
-            yield name.replace(SEPARATOR, "/")
+def _list_names(people: list[Mapping[str, Any]]) -> list[str]:
+    names = dict.fromkeys(str(person["name"]).strip() for person in people)
+    return [name.replace(SEPARATOR, "/") for name in names if name]

@@ -7,11 +7,12 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from recbias.core.context import warn
 from recbias.core.dataset import FloatArray, Ids
@@ -97,19 +98,20 @@ def write_sheets(
             raise _refuse_overwriting(path)
     width = len(str(len(contents)))
     numbers = [f"item-{number + 1:0{width}}" for number in rng.permutation(len(contents))]
-    rows, key = [], []
-    for number, content in zip(numbers, contents, strict=True):
-        cells = [clean_cell(content.cells[name]) for name in columns]
-        rows.append([number, *cells, ""])
-        key.append(
+    texts = [[clean_cell(content.cells[name]) for name in columns] for content in contents]
+    _write_json_lines(
+        folder / KEY_FILE,
+        (
             {_ITEM: number, **content.key, _COLUMNS: columns, _DIGEST: _digest_cells(cells)}
-        )
-    _write_json_lines(folder / KEY_FILE, key)
+            for number, content, cells in zip(numbers, contents, texts, strict=True)
+        ),
+    )
+    rows = [[number, *cells, ""] for number, cells in zip(numbers, texts, strict=True)]
     for path in paths:
-        order = rng.permutation(len(rows))
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\r\n")
         writer.writerow((_ITEM, *columns, question))
+        order = rng.permutation(len(rows))
         writer.writerows([guard_formula(cell) for cell in rows[row]] for row in order)
         _write(path, text.getvalue(), "utf-8-sig")
     return paths
@@ -212,30 +214,23 @@ def read_sheets(
     """
     items = read_text_table(key)
     items.need(_ITEM, _COLUMNS, _DIGEST)
-    _refuse_copies(paths)
     numbers = items.ids(_ITEM)
     items.refuse_repeats(numbers, lambda row: f"{numbers[row]!r} has two rows")
     positions = {item: row for row, item in enumerate(numbers)}
     columns, digests = items.texts(_COLUMNS)[0].split("\n"), items.ids(_DIGEST)
     ratings = np.full((len(paths), len(positions)), np.nan)
+    seen: dict[str, Path] = {}
     for rater, path in enumerate(paths):
+        if (other := seen.setdefault(digest_file(path), path)) is not path:
+            message, remedy = f"is the same as {other}", "give the sheet of each rater once"
+            if path.samefile(other):
+                raise Contradiction(message, where=str(path), remedy=remedy)
+            warn(f"{path}: {message}: {remedy}")  # raters of few items may agree in all
         sheet = read_text_table(path)
         sheet.need(_ITEM, *columns, question)
         rows = _find_items(sheet, positions, digests, columns)
         ratings[rater, rows] = _read_answers(sheet, question, answers)
     return _Annotations({name: items.texts(name) for name in items.columns}, ratings)
-
-
-def _refuse_copies(paths: Sequence[Path]) -> None:
-    """Refuse a sheet that is given twice; raters of few items may also agree in every answer."""
-    seen: dict[str, Path] = {}
-    for path in paths:
-        if (other := seen.setdefault(digest_file(path), path)) is path:
-            continue
-        message, remedy = f"is the same as {other}", "give the sheet of each rater once"
-        if path.samefile(other):
-            raise Contradiction(message, where=str(path), remedy=remedy)
-        warn(f"{path}: {message}: {remedy}")
 
 
 def _find_items(
@@ -261,26 +256,19 @@ def _find_items(
 
 
 def _read_answers(sheet: Table, question: str, answers: Mapping[str, float]) -> FloatArray:
-    """Return the number of each answer, NaN for an empty cell."""
-    cells = [cell.strip().lower() for cell in sheet.texts(question)]
-    numbers = [_read_answer(cell, answers) for cell in cells]
+    """Return the number of each answer, NaN for an empty cell.
+
+    A spreadsheet may have written 1 as ``1.0``.
+    """
+    cells = pd.Series(sheet.texts(question), dtype=object).str.strip().str.lower()
+    typed = pd.to_numeric(cells, errors="coerce")
+    numbers = cells.map(answers).astype(float).fillna(typed.where(typed.isin(answers.values())))
     sheet.refuse(
-        np.array([number is None for number in numbers]),
+        (numbers.isna() & (cells != "")).to_numpy(),
         lambda row: f"{question} is {cells[row]!r}",
         f"write one of {', '.join(answers)}, or leave the cell empty",
     )
-    return np.array(numbers, dtype=np.float64)
-
-
-def _read_answer(answer: str, answers: Mapping[str, float]) -> float | None:
-    """Return the number of an answer, which a spreadsheet may have written as ``1.0``."""
-    if not answer or answer in answers:
-        return answers[answer] if answer else math.nan
-    try:
-        number = float(answer)
-    except ValueError:
-        return None
-    return number if number in answers.values() else None
+    return np.asarray(numbers, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,14 +299,11 @@ class ResponseRatings:
         A response is found by its query and its text, so that ratings of another text do not
         count for it.
         """
-        keys = zip(self.query_ids, self.digests, strict=True)
-        columns = {key: column for column, key in enumerate(keys)}
-        positions = [
-            columns.get((query_id, digest_response(text)), -1)
-            for query_id, text in zip(query_ids, texts, strict=True)
-        ]
+        columns = pd.MultiIndex.from_arrays([self.query_ids, self.digests])
+        keys = pd.MultiIndex.from_arrays([list(query_ids), [*map(digest_response, texts)]])
+        positions = columns.get_indexer(keys)  # -1, the column added, where there is none
         none = np.full((len(self.raters), 1), np.nan)
-        return np.hstack([self.ratings, none])[:, np.array(positions, dtype=np.int64)]
+        return np.hstack([self.ratings, none])[:, positions]
 
 
 def digest_response(text: str) -> str:
@@ -349,19 +334,22 @@ def write_ratings(path: Path, ratings: ResponseRatings, question: str) -> Path:
     if path.suffix.lower() != _SUFFIX:
         remedy = f"name it {path.with_suffix(_SUFFIX).name}"
         raise WrongType(f"{path.name} is no file of JSON lines", where="--out", remedy=remedy)
-    return _write_json_lines(path, _list_ratings(ratings, question))
-
-
-def _list_ratings(ratings: ResponseRatings, question: str) -> Iterator[dict[str, object]]:
-    for column, query_id in enumerate(ratings.query_ids):
-        of_response = {
-            QUERY: query_id,
-            RESPONSE: ratings.digests[column],
-            MODELS: ratings.models[column],
-        }
-        for rater, rating in zip(ratings.raters, ratings.ratings[:, column], strict=True):
-            if not np.isnan(rating):
-                yield {**of_response, _RATER: rater, _QUESTION: question, _RATING: float(rating)}
+    raters, columns = np.nonzero(~np.isnan(ratings.ratings))
+    rows = sorted(zip(columns.tolist(), raters.tolist(), strict=True))
+    return _write_json_lines(
+        path,
+        (
+            {
+                QUERY: ratings.query_ids[column],
+                RESPONSE: ratings.digests[column],
+                MODELS: ratings.models[column],
+                _RATER: ratings.raters[rater],
+                _QUESTION: question,
+                _RATING: float(ratings.ratings[rater, column]),
+            }
+            for column, rater in rows
+        ),
+    )
 
 
 def read_ratings(path: Path) -> ResponseRatings:

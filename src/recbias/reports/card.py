@@ -1,7 +1,13 @@
-"""The audit card of a run: ``card.json``, which ``recbias verify`` reads, and its pages.
+"""The audit card of a run, its forms after two rules on audits, and the card of a hub.
 
-What was audited, on whom, by which definitions, what was found and what limits it: the rows of
-``report.json`` for the means, with the digests of the run's files, and a digest of its own.
+``card.json``, which ``recbias verify`` reads, has what was audited, on whom, by which definitions,
+what was found and what limits it: the rows of ``report.json`` for the means, with the digests of
+the run's files, and a digest of its own.
+
+The forms have the order that NYC Local Law 144 of 2021 (6 RCNY 5-300 to 5-304) and the Commission
+Delegated Regulation (EU) 2024/436, on audits under Article 37 of the Digital Services Act, ask
+for, and say what a run cannot fill in. A form holds what the definitions of the rule allow to
+compute; it is neither an audit by an independent auditor nor legal advice.
 """
 
 from __future__ import annotations
@@ -9,52 +15,61 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
+from scipy.special import ndtri
 
 from recbias.core.errors import DataError, MalformedLine, MissingFile
-from recbias.core.files import compute_digest, digest_file, has_file, open_input
-from recbias.core.measures import VALUE_COLUMNS
+from recbias.core.files import compute_digest, digest_file, has_file
+from recbias.core.grouping import JOIN, parse_uncertain_label
+from recbias.core.measures import SERVED, VALUE_COLUMNS
 from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
+from recbias.formats.text_files import read_text
 from recbias.reports import views, wording
-from recbias.reports.environments import read_resource, render
-from recbias.reports.regulated import Form
-from recbias.reports.render import Content, Fact, render_value, replace_undefined
+from recbias.reports.render import (
+    Content,
+    Fact,
+    read_resource,
+    render,
+    render_value,
+    replace_undefined,
+)
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.tables import describe_missing_outputs
+from recbias.reports.tables import build_check_table, describe_missing_outputs
 from recbias.reports.wording import (
+    Cell,
+    Column,
     Table,
     format_count,
     interval_cell,
+    make_heading,
     number_cell,
     pick,
     tabulate,
+    ungroup,
 )
-from recbias.statistics.intervals import detect_difference
+from recbias.statistics.intervals import compare_share_ratio, detect_difference, wilson_interval
 
 _POWER = 0.8  # the power of the smallest detectable differences
-
-# with more estimates or comparisons, those of a target are in the files of the run only
-_MOST_ROWS = 5_000
-
+_MOST_ROWS = 5_000  # with more estimates or comparisons, those of a target are left out
 _MOST_LINES = 40  # estimates and comparisons on the pages; all are in ``card.json``
-
-_REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
-
 _TIMED = "trials.csv"  # a table that holds durations, which differ between runs of equal results
+_REMEDY = "give a card.json that `recbias report RUN --format card` wrote"
 
 _PLACE = ("dataset", "model", "seed", "fold", "group", "target")
 _COMPARISON = (
     *("test", "between", "a", "b", "n", "difference", "ci_low", "ci_high", "p", "p_adjusted"),
-    *("correction", "family", "family_size", "alpha", "effect_size"),
+    *("correction", "family", "family_size", "alpha", "effect_size", "significant", "detectable"),
 )
 _CHECK = ("baseline", "value", "ci_low", "ci_high", "limit", "verdict", "failed")
+_DEFINITION = ("name", "direction", "summary", "formula", "unit", "source")
 _SUBJECT = (
     *("name", "spec_digest", "recbias", "commit", "python", "libraries", "seeds", "limit"),
     *("datasets", "split", "models", "tests"),
@@ -65,6 +80,9 @@ _COVERED = (
     "dataset, the split, the settings and the measures."
 )
 _N = "n: the units, such as users, that have a value; undefined: those that have none."
+
+
+# ---- the card ----
 
 
 class Card(BaseModel):
@@ -106,7 +124,6 @@ def build_card(run: RunTables) -> Card:
         | {"significant": views.is_significant(row), "detectable": detect_difference(row, _POWER)}
         for row in to_records(comparisons)
     ]
-    texts = ("name", "direction", "summary", "formula", "unit", "source")
     content = {
         "audited": manifest.model_dump(
             include={*_SUBJECT},
@@ -119,11 +136,11 @@ def build_card(run: RunTables) -> Card:
         "groups": _list_groups(estimates),
         "definitions": [
             {"metric": title, "range": metric.values, "parameters": dict(metric.parameters)}
-            | {name: getattr(metric, name) for name in texts}
+            | {name: getattr(metric, name) for name in _DEFINITION}
             for title, metric in views.collect_definitions(run).items()
         ],
         "estimates": _select(to_records(estimates), VALUE_COLUMNS),
-        "comparisons": _select(rows, (*_COMPARISON, "significant", "detectable")),
+        "comparisons": _select(rows, _COMPARISON),
         "checks": _select(run.manifest.get("checks", []), _CHECK, ("seed", "fold")),
         "limits": {
             "undefined": _count_undefined(estimates),
@@ -200,14 +217,10 @@ def read_card(path: Path) -> Card:
         DataError: Its content is not that of a card; the place is that of the first fault.
     """
     try:
-        with open_input(path) as stream:
-            content = parse_json(stream.read().decode(), path)
-        return Card.model_validate(content)
+        return Card.model_validate(parse_json(read_text(path), path))
     except (MissingFile, MalformedLine) as error:
         error.remedy = _REMEDY
         raise
-    except UnicodeDecodeError as error:
-        raise DataError("is not UTF-8: it is no card", where=str(path), remedy=_REMEDY) from error
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, fault["loc"])) or "the file"
@@ -215,24 +228,31 @@ def read_card(path: Path) -> Card:
         raise DataError(message, where=f"{path}: {place}", remedy=_REMEDY) from error
 
 
+# ---- pages ----
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of the card: its title, its tables, and what the run cannot fill in."""
+
+    title: str
+    tables: Sequence[Table]
+    missing: Sequence[str]
+
+
 def render_card_files(card: Card, content: Content) -> Iterator[tuple[str, str]]:
     """Yield the name and the content of each file of the card of a run."""
     parts = [f"{json.dumps(name)}: {_render_part(part)}" for name, part in card]
     yield "card.json", "{\n" + ",\n".join(parts) + "\n}\n"
-    tables = [
-        content.models,
-        content.checks,
-        _shorten(_tabulate_estimates(card)),
-        _shorten(replace(content.pairs, notes=(*content.pairs.notes, *content.methods))),
-        _tabulate_definitions(content),
-    ]
-    yield from _render_pages("card", card, content, tables, _list_limits(card))
+    pairs = replace(content.pairs, notes=(*content.pairs.notes, *content.methods))
+    estimates = _tabulate_estimates(card)
+    results = [content.models, content.checks, _shorten(estimates), _shorten(pairs)]
+    yield from _render_pages("card", card, content, results)
 
 
 def render_form(name: str, form: Form, card: Card, content: Content) -> Iterator[tuple[str, str]]:
     """Yield the name and the content of each page of a form of the card."""
-    tables = [*form.tables, _tabulate_definitions(content)]
-    yield from _render_pages(name, card, content, tables, form.missing, form.title)
+    yield from _render_pages(name, card, content, form.tables, form)
 
 
 def _render_pages(
@@ -240,20 +260,23 @@ def _render_pages(
     card: Card,
     content: Content,
     tables: Sequence[Table | None],
-    limits: Sequence[str],
-    title: str = "",
+    form: Form | None = None,
 ) -> Iterator[tuple[str, str]]:
     for kind in ("md", "html"):
         text = render(
             f"card.{kind}.jinja",
-            title=title or "Audit card",
-            limits_title="What the run cannot fill in, and limits" if title else "Limits",
+            title=form.title if form else "Audit card",
+            limits_title="What the run cannot fill in, and limits" if form else "Limits",
             card=card,
             style=wording.Safe(read_resource("page.css")),
             facts=[*content.data, *_list_provenance(card)],
             conclusions=[entry for entries in content.conclusions for entry in entries],
-            tables=[table for table in tables if table is not None and table.rows],
-            limits=[*limits, *(_list_limits(card) if title else [])],
+            tables=[
+                table
+                for table in (*tables, _tabulate_definitions(content))
+                if table is not None and table.rows
+            ],
+            limits=[*(form.missing if form else ()), *_list_limits(card)],
         )
         yield f"{name}.{kind}", re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
 
@@ -324,20 +347,13 @@ def _list_limits(card: Card) -> list[str]:
     """Return what restricts the conclusions, one sentence each; always what intervals cover."""
     limits = card.limits
     undefined = ", ".join(f"{title} {n:,.0f}" for title, n in limits["undefined"].items())
-    counts = (
-        (limits["omitted_estimates"], "estimate", "metrics.csv"),
-        (limits["omitted_comparisons"], "comparison", "significance.csv"),
-    )
-    return [
-        *(*limits["failures"], *limits["missing_outputs"], *limits["warnings"]),
-        *([f"Undefined values, excluded from the means: {undefined}."] if undefined else []),
-        *(
-            f"{format_count(n, noun)} of a target: only in {name}."
-            for n, noun, name in counts
-            if n
-        ),
-        _COVERED,
-    ]
+    lines = [*limits["failures"], *limits["missing_outputs"], *limits["warnings"]]
+    if undefined:
+        lines.append(f"Undefined values, excluded from the means: {undefined}.")
+    for noun, name in (("estimate", "metrics.csv"), ("comparison", "significance.csv")):
+        if n := limits[f"omitted_{noun}s"]:
+            lines.append(f"{format_count(n, noun)} of a target: only in {name}.")
+    return [*lines, _COVERED]
 
 
 def _tabulate_estimates(card: Card) -> Table:
@@ -351,7 +367,7 @@ def _tabulate_estimates(card: Card) -> Table:
         "Estimates",
         rows,
         {
-            "metric": lambda row: wording.make_heading(row["metric"]),
+            "metric": lambda row: make_heading(row["metric"]),
             **pick(*(name for name in _PLACE if len({row[name] for row in rows}) > 1)),
             "value": lambda row: number_cell(row["value"], row["places"]),
             "95% interval": lambda row: interval_cell(
@@ -388,3 +404,208 @@ def _shorten(table: Table) -> Table:
         return table
     more = f"{format_count(len(table.rows) - _MOST_LINES, 'more row')} in card.json."
     return replace(table, rows=table.rows[:_MOST_LINES], notes=(more, *table.notes))
+
+
+# ---- forms ----
+
+_LEAST_SHARE = 0.02
+"""The share of the data below which a category may be left out of impact ratios (5-301(d))."""
+
+_NOTE = (
+    "A category below 2 % of the individuals has no impact ratio (5-301(d)), because its rate is "
+    "that of few. The intervals are no part of the rule."
+)
+
+_SEX, _RACE = frozenset({"sex", "gender"}), frozenset({"race", "ethnicity", "race_ethnicity"})
+_REQUIRED: Mapping[str, Callable[[set[str]], bool]] = {
+    "sex": lambda parts: parts <= _SEX,
+    "race or ethnicity": lambda parts: parts <= _RACE,
+    "sex with race or ethnicity": lambda parts: bool(parts & _SEX) and bool(parts & _RACE),
+}
+
+_MISSING_OF_LL144 = """\
+5-300: whether the auditor is independent.
+5-301: the individuals are the users or prompts that are asked. Where items are the candidates, \
+there is no rate: a run has no label of a single item.
+5-302: whether the data are historical data of the tool or test data, and why.
+5-303: the source and explanation of the data, the date of the audit, and the date on which the \
+tool was first used.
+""".splitlines()
+
+_MISSING_OF_EU = """\
+the obligation of Regulation (EU) 2022/2065 that a benchmark stands for, whether a conclusion is \
+positive with comments, recommendations, and the opinion on all obligations together.
+inherent and control risk. Of the detection risk there is the sampling of units, as intervals.
+materiality thresholds, other than the limits of the checks.
+evidence from the provider: its systems, controls, staff and documents.
+how the data were sampled before they came into the run.
+independence and expertise of the auditor (Article 37(3) of Regulation (EU) 2022/2065).
+the audit implementation report, which is the provider's.
+""".splitlines()
+
+
+def fill_ll144(run: RunTables) -> Form:
+    """Return the bias audit of NYC Local Law 144, of the people who are asked, by their labels.
+
+        selection rate = selected / individuals          of values that are 0 or 1
+        scoring rate = above the median / individuals    the median of the whole sample
+        impact ratio = rate / the largest rate of a category
+
+    A category with less than 2 % of the individuals has a rate, but no impact ratio, and is not
+    the category that others are divided by. Individuals in an unknown category count in the 2 %,
+    and in the median where the spec has the metric without ``by:`` too. With several seeds or
+    folds an individual has the share of them in which it is selected, or above their median.
+
+    Source:
+        6 RCNY 5-300 (definitions), 5-301 (bias audit).
+    """
+    metrics = [each for each in views.collect_definitions(run).values() if "by" in each.parameters]
+    scored = {metric.title: [*_list_tables(run, metric)] for metric in metrics}
+    labels = [
+        {part.strip() for part in str(metric.parameters["by"]).lower().split(JOIN)}
+        for metric in metrics
+        if scored[metric.title]
+    ]
+    missing = [
+        f"6 RCNY 5-301: no table is by {name}: to have one, add to the spec a metric "
+        "with by:, without gap:, in which higher is better."
+        for name, is_met in _REQUIRED.items()
+        if not any(map(is_met, labels))
+    ]
+    groups = {metric.groups_heading for metric in metrics if not metric.gap}
+    for metric in metrics:  # a gap whose groups are a metric of the run too needs no line
+        if not (scored[metric.title] or (metric.gap and metric.groups_heading in groups)):
+            why = _find_obstacle(metric) or "no compared model has values of single individuals"
+            missing.append(f"6 RCNY 5-301: {metric.heading} is left out: {why}.")
+    tables = [table for own in scored.values() for table in own]
+    title = "Bias audit in the form of NYC Local Law 144"
+    return Form(title, tables, [*missing, *_MISSING_OF_LL144])
+
+
+def _find_obstacle(metric: views.Definition) -> str:
+    """Return why a metric by group has no rate of a category, blank if nothing is known."""
+    if metric.gap:
+        return f"gap: {metric.gap} is one number, without the values of the categories"
+    if metric.group_direction not in {"higher", "none"}:
+        better = views.DIRECTION_LABELS[metric.group_direction]
+        return f"{better}, so that a value above the median is no selection"
+    if parse_uncertain_label(str(metric.parameters["by"])) is not None:
+        return "its categories are known as probabilities"
+    return ""
+
+
+def _list_tables(run: RunTables, metric: views.Definition) -> Iterator[Table]:
+    """Yield the table of each dataset of a metric by group, where individuals have values."""
+    if run.per_unit is None or _find_obstacle(metric):
+        return
+    rows = run.per_unit.astype(dict.fromkeys(("group", "metric", "target", "dataset"), str))
+    rows = rows[~rows["model"].isin(views.list_baselines(run)) & (rows["target"] == "")]
+    titles = [views.format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
+    rows, plain = rows.assign(title=titles), ungroup(metric.title)
+    values = rows[(rows["title"] == metric.title) & ~rows["group"].isin({"", SERVED})]
+    sample = rows[(rows["title"] == plain) & (rows["group"] == "")]
+    asked = {each["dataset"]: each.get("asked", 0) for each in run.manifest.get("queries", [])}
+    for dataset, own in values.groupby("dataset", sort=False):
+        title = f"{make_heading(plain)} by {metric.parameters['by']}, {dataset}"
+        everybody = sample[sample["dataset"] == dataset]
+        yield _tabulate_rates(own, everybody, title, int(asked.get(str(dataset), 0)))
+
+
+def _tabulate_rates(values: pd.DataFrame, sample: pd.DataFrame, title: str, asked: int) -> Table:
+    """Return one row for each model and category; the sample are all individuals, if known."""
+    context = ["model", "seed", "fold"]
+    scored, n_known = values.dropna(subset=["value"]), values["unit_id"].nunique()
+    known = scored.drop_duplicates([*context, "unit_id"])
+    medians = (known if sample.empty else sample).groupby(context, sort=False, observed=True)
+    median = medians["value"].median().rename("median").reset_index()
+    scored = scored.merge(median, on=context, how="left")
+    is_selection = bool(scored["value"].isin((0.0, 1.0)).all())
+    chosen = scored["value"] == 1 if is_selection else scored["value"] > scored["median"]
+    by_unit = scored.assign(chosen=chosen).groupby(
+        ["model", "group", "unit_id"], sort=False, observed=True
+    )
+    shares = by_unit["chosen"].mean().groupby(level=[0, 1], sort=False, observed=True)
+    rows = [
+        row
+        for _, own in shares.agg(["size", "sum"])
+        .reset_index()
+        .groupby("model", sort=False, observed=True)
+        for row in _list_rates(own, max(asked, n_known))
+    ]
+    several = len(median) > median["model"].nunique()
+    is_whole = not sample.empty or asked == n_known
+    of = "sample" if is_whole else "individuals in a known category"
+    texts = [
+        f"{' to '.join(dict.fromkeys(f'{end:.4g}' for end in (own.min(), own.max())))} ({model})"
+        for model, own in median.groupby("model", sort=False, observed=True)["median"]
+    ]
+    notes = [
+        "Selection rate: the share of values of 1."
+        if is_selection
+        else f"Scoring rate: the share above the median of the {of}: {', '.join(texts)}.",
+        *["Selected or above the median: the mean over seeds and folds."] * several,
+        f"Individuals in an unknown category: {asked - n_known:,} of {asked:,}."
+        if asked >= n_known
+        else "The number of individuals in an unknown category is not known.",
+        _NOTE,
+    ]
+    kind = "selected" if is_selection else "above the median"
+    columns: dict[str, Callable[[Any], Cell | str]] = {
+        **pick("model", "category"),
+        "individuals": lambda row: number_cell(row["size"], 0),
+        kind: lambda row: number_cell(row["sum"], int(several)),
+        "rate": lambda row: number_cell(row["rate"], 3),
+        "95% interval": lambda row: interval_cell(row["low"], row["high"], 3),
+        "impact ratio": lambda row: number_cell(row["ratio"], 3),
+        "its 95% interval": lambda row: interval_cell(
+            row["ratio_low"], row["ratio_high"], 3, "none"
+        ),
+    }
+    return tabulate(title, rows, columns, notes)
+
+
+def _list_rates(counts: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
+    """Yield the rates of each category of a model, from its size and the sum of those chosen."""
+    sizes, chosen = (counts[name].to_numpy(np.float64) for name in ("size", "sum"))
+    rates, large = chosen / sizes, sizes >= _LEAST_SHARE * total
+    best = int(np.argmax(np.where(large, rates, -1.0)))
+    lows, highs = wilson_interval(rates, sizes, np.asarray(ndtri(0.975)))
+    table = counts.assign(category=counts["group"], rate=rates, low=lows, high=highs)
+    for at, row in enumerate(to_records(table)):
+        ratio, ends = math.nan, (math.nan, math.nan)
+        if large[at] and rates[best] > 0:
+            ratio = float(rates[at] / rates[best])
+            if at != best:
+                pair = (row["rate"], row["size"]), (float(rates[best]), float(sizes[best]))
+                ends = compare_share_ratio(*pair[0], *pair[1])
+        yield {**row, "ratio": ratio, "ratio_low": ends[0], "ratio_high": ends[1]}
+
+
+_CONCLUSIONS = {"pass": "positive", "fail": "negative"}
+
+
+def fill_eu(run: RunTables) -> Form:
+    """Return the findings for an audit report under Delegated Regulation (EU) 2024/436.
+
+    Each check is a benchmark. A check that passes supports the conclusion positive, one that fails
+    negative; an undecided one supports none. ``positive with comments`` is up to the auditor.
+
+    Source:
+        Delegated Regulation (EU) 2024/436; Regulation (EU) 2022/2065, Article 37.
+    """
+    checks, tables, missing = build_check_table(run), list[Table](), list[str]()
+    if checks is None:
+        missing.append("the run has no benchmark: add checks: to the spec.")
+    else:
+        columns = (Column("obligation"), *checks.columns, Column("supports"))
+        rows = []
+        for row in checks.rows:
+            conclusion = _CONCLUSIONS.get(row[-1].text.partition(" ")[0], "no conclusion")
+            rows.append((Cell("to be named"), *row, Cell(conclusion)))
+        tables.append(Table("Benchmarks and findings", columns, tuple(rows)))
+    title = "Findings for an audit report under Delegated Regulation (EU) 2024/436"
+    return Form(title, tables, [*missing, *_MISSING_OF_EU])
+
+
+FORMS = {"card_ll144": fill_ll144, "card_eu": fill_eu}
+"""The forms by their names among the formats of reports."""

@@ -7,27 +7,30 @@ sentence has at most 25 words where names allow it; how it was found stands besi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from recbias.core.measures import CONTROL, DATASET, SERVED, read_bounds, to_loss
+from recbias.core.measures import ALL, CONTROL, DATASET, SERVED, read_bounds, to_loss
 from recbias.reports import views
 from recbias.reports.plots import collect_curves
-from recbias.reports.questions import (
+from recbias.reports.run import RunTables
+from recbias.reports.views import (
+    DIRECTION_LABELS,
+    ZERO,
+    Definition,
     Question,
+    Row,
     collect_questions,
     compute_effect,
-    describe_place,
-    explain_zero,
     find_worst_groups,
+    includes_zero,
     lacks_spread,
     name_unit,
+    orient,
     rank_effect,
 )
-from recbias.reports.run import RunTables, to_records
-from recbias.reports.views import DIRECTION_LABELS, Definition, Row
 from recbias.reports.wording import (
     count_decimals,
     format_count,
@@ -53,9 +56,10 @@ class _Answer(NamedTuple):
 _LONGEST = 25  # words of a sentence
 
 
-def _fit(*sentences: str) -> str:
+def _fit(sentences: Iterable[str]) -> str:
     """Return the first of several sentences that is short enough, else the last."""
-    return next((text for text in sentences if len(text.split()) <= _LONGEST), sentences[-1])
+    texts = [*sentences]
+    return next((text for text in texts if len(text.split()) <= _LONGEST), texts[-1])
 
 
 def _start(text: str) -> str:
@@ -82,6 +86,8 @@ _COMPARATIVES = {
 }
 """What better and worse values are, by the direction of the measure."""
 
+# ---- what a comparison says ----
+
 
 def _count_places(row: Row) -> int:
     names = ("difference", "mean_a", "mean_b", "ci_low", "ci_high")
@@ -90,11 +96,10 @@ def _count_places(row: Row) -> int:
 
 def _state_size(row: Row, name: str = "difference", *, signed: bool = False) -> str:
     """Return a difference with its interval, or its size."""
-    low, high = ("ci_low", "ci_high") if name == "difference" else (f"{name}_low", f"{name}_high")
-    sign = -1 if row[name] < 0 and not signed else 1
-    lower, upper = sorted((sign * row[low], sign * row[high]))
-    places = _count_places(row) if name == "difference" else None
-    return format_estimate(sign * row[name], lower, upper, places)
+    value, low, high = orient(row, name)
+    if signed:
+        value, low, high = row["difference"], row["ci_low"], row["ci_high"]
+    return format_estimate(value, low, high, _count_places(row) if name == "difference" else None)
 
 
 def _describe_test(question: Question, row: Row | None = None) -> str:
@@ -104,31 +109,21 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     if row is None:
         return f"{methods}."
     n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
-    equal = ", all differences are equal" if lacks_spread(row) else ""
-    return f"{methods}: {_describe_p_value(row)}{n}{equal}."
+    equal = ", all differences are equal" * lacks_spread(row)
+    is_adjusted = row["correction"] not in {"", "none"} and row["family_size"] != 1
+    p = format_p_value(row["p_adjusted"], row["alpha"])
+    return f"{methods}: {'adjusted ' * is_adjusted}p {p}{n}{equal}."
 
 
 def _count(n: float, unit: str) -> str:
     return format_count(n, unit) if unit else f"n {n:,.0f}"
 
 
-def _describe_p_value(row: Row) -> str:
-    """Return the p-value of a comparison, and whether it is adjusted.
-
-    >>> row = {"p_adjusted": 0.0022, "correction": "holm", "family_size": 3.0, "alpha": 0.05}
-    >>> _describe_p_value(row)
-    'adjusted p 0.0022'
-    """
-    unchanged = row["correction"] in {"", "none"} or row["family_size"] == 1
-    adjusted = "" if unchanged else "adjusted "
-    return f"{adjusted}p {format_p_value(row['p_adjusted'], row['alpha'])}"
-
-
 def _name_side(question: Question, row: Row, side: str) -> str:
     """Return the name of a side of a comparison; of a crossing, ``gender=F and age < 25``."""
     name = str(row[side])
     if question.between == "groups" or side == "group":
-        name = name_group(name, str(question.metric.parameters.get("by", "")))
+        name = name_group(name, question.metric.by)
     return to_line(name)
 
 
@@ -162,12 +157,6 @@ def _find_detectable(rows: Sequence[Row]) -> float:
     return max((value for value in differences if not math.isnan(value)), default=math.nan)
 
 
-def _write_answer(question: Question) -> _Answer:
-    """Return the answer, with how wrong labels that nobody checked would have to be to turn it."""
-    answer = _write_finding(question)
-    return answer._replace(detail=_combine(answer.detail, _describe_label_errors(question)))
-
-
 _LABELLED = {"REC-ST": "items", "HIT_BAD": "lists"}
 """What the values of metrics of labels are shares of."""
 
@@ -184,8 +173,7 @@ def _describe_label_errors(question: Question) -> str:
     is_unchecked = "." in str(settings.get("label")) and settings.get("corrected", True) is None
     if name is None or not is_unchecked or question.metric.gap or not question.significant:
         return ""
-    rows = question.significant if question.compares_models else question.select_leads()
-    row = rows[0]
+    row = (question.significant if question.compares_models else question.leads)[0]
     sides = "ab" if row["difference"] > 0 else "ba"
     high, low = (_name_side(question, row, side) for side in sides)
     most, size = float(row[f"mean_{sides[0]}"]), abs(float(row["difference"]))
@@ -201,153 +189,171 @@ def _describe_label_errors(question: Question) -> str:
     )
 
 
-def _write_finding(question: Question) -> _Answer:
-    """Return the answer: the largest significant difference, or what could have been detected."""
+# ---- the answer to a question ----
+
+
+def _write_answer(question: Question) -> _Answer:
+    """Return the largest significant difference, or what could have been detected."""
     if question.served is not None:
         return _write_served(question, question.served)
     if not question.rows:
-        return _write_undefined(question)
-    if question.compares_models:
-        has_values = not all(math.isnan(question.get_value(name)) for name in question.models)
-        has_best = question.metric.direction != "none" and has_values
-        if has_best and not question.comparisons[0].part:
-            return _write_best(question)
-        return _write_models(question) if question.significant else _write_no_difference(question)
-    if any(row["model"] in question.models for row in question.significant):
-        return _write_contrast(question)
-    return _write_no_difference(question)
+        sentence = (
+            f"Whether {question.heading}{question.where} differs between {question.between} is "
+            "undefined: no test could be computed."
+        )
+        return _Answer(sentence, _describe_test(question))
+    if not question.compares_models:
+        decided = any(row["model"] in question.models for row in question.significant)
+        return _write_contrast(question) if decided else _write_no_difference(question)
+    has_values = not all(math.isnan(question.get_value(name)) for name in question.models)
+    if question.metric.direction != "none" and has_values and not question.comparisons[0].part:
+        return _write_best(question)
+    return _write_models(question) if question.significant else _write_no_difference(question)
 
 
 def _write_served(question: Question, served: views.Comparisons) -> _Answer:
-    """Return the answer, and that over the queries that all models have a list for."""
+    """Return the answer over the queries that all models have a list for, and that over all."""
     rows = tuple({**row, "group": "", "part": ""} for row in served.rows)
-    selected = {
+    estimates = {
         (model, "", target): row
         for (model, group, target), row in question.estimates.items()
         if group == SERVED
     }
-    part = replace(
-        question,
-        comparisons=(replace(served, part="", rows=rows),),
-        estimates=selected,
-        served=None,
+    comparisons = (replace(served, part="", rows=rows),)
+    whole = _write_answer(replace(question, served=None))
+    part = _write_answer(
+        replace(question, served=None, comparisons=comparisons, estimates=estimates)
     )
-    whole, answer = (_write_finding(each) for each in (replace(question, served=None), part))
-    scope = _describe_served([*question.estimates.values()], [*selected.values()], question.unit)
-    own, total = (each.sentence.replace("No s", "no s", 1) for each in (answer, whole))
     everybody = [row for (_, group, _), row in question.estimates.items() if not group]
-    more = (f"{_describe_all(everybody)}, {total}", *whole.more)
-    return whole._replace(sentence=f"{scope}, {own}", more=more)
+    return _join_served(whole, part, everybody, [*estimates.values()], question.unit)
 
 
-def _describe_all(rows: Sequence[Row]) -> str:
-    """Return which queries are all, as the start of a sentence."""
-    return "For all" + " with a value" * any(row["undefined"] > 0 for row in rows)
-
-
-def _describe_served(rows: Sequence[Row], served: Sequence[Row], unit: str) -> str:
-    """Return how many queries all models have a list for, as the start of a sentence.
+def _join_served(
+    whole: _Answer, part: _Answer, rows: Sequence[Row], served: Sequence[Row], unit: str
+) -> _Answer:
+    """Return the answer for the queries that all models have a list for, beside that for all.
 
     Over several seeds or folds n is that of one of them, so the number is left out.
     """
-    if any(views.ALL in {row["seed"], row["fold"]} for row in served):
+    if any(ALL in {row["seed"], row["fold"]} for row in served):
         units = format_count(2, unit or "query").partition(" ")[2]
-        return f"For the {units} with lists of all models"
-    n, total = (max(float(row["n"]) for row in part) for part in (served, rows))
-    return f"For the {n:,.0f} of {format_count(total, unit or 'query')} with lists of all models"
-
-
-def _write_undefined(question: Question) -> _Answer:
-    sentence = (
-        f"Whether {question.heading}{question.where} differs between {question.between} is "
-        "undefined: no test could be computed."
-    )
-    return _Answer(sentence, _describe_test(question))
+    else:
+        n, total = (max(float(row["n"]) for row in each) for each in (served, rows))
+        units = f"{n:,.0f} of {format_count(total, unit or 'query')}"
+    everybody = "For all" + " with a value" * any(row["undefined"] > 0 for row in rows)
+    own, total_sentence = (each.sentence.replace("No s", "no s", 1) for each in (part, whole))
+    sentence = f"For the {units} with lists of all models, {own}"
+    return whole._replace(sentence=sentence, more=(f"{everybody}, {total_sentence}", *whole.more))
 
 
 def _write_no_difference(question: Question) -> _Answer:
-    models = question.models
+    models, name = question.models, f"{question.name}{question.where}"
     if question.compares_models:
         rows = [row for row in question.rows if {row["a"], row["b"]} <= {*models}]
+        of_all, ending = f" between the {len(models):,} models", " was found."
     else:
-        rows = [row for row in question.rows if row["model"] in models]
+        rows, of_all = question.own_rows, ""
+        within = f"any of {len(models):,} models" if len(models) > 2 else join_names(models, "or")
+        ending = f" was found with {within}."
     rows = rows or question.rows
     sides = list(dict.fromkeys(_name_side(question, row, side) for row in rows for side in "ab"))
-    within = f"any of {len(models):,} models" if len(models) > 2 else join_names(models, "or")
-    ending = " was found." if question.compares_models else f" was found with {within}."
-    of_all = f" between the {len(models):,} models" if question.compares_models else ""
-    found = f"No significant difference in {question.heading}{question.where}{of_all}{ending}"
+    texts = [f"No significant difference in {question.heading}{question.where}{of_all}{ending}"]
     if rows[0]["test"] == TREND:
-        between = f"{question.name}{question.where} with the order of the groups{ending}"
-        found = _fit(f"No significant trend of {between}", found)
+        texts = [f"No significant trend of {name} with the order of the groups{ending}", *texts]
     elif len(sides) == 2:
-        between = f"{question.name}{question.where} between {join_names(sides)}"
-        found = _fit(f"No significant difference in {between}{ending}", found)
+        between = f"{name} between {join_names(sides)}"
+        texts = [f"No significant difference in {between}{ending}", *texts]
     smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
     size = f"Difference {_state_size(smallest, signed=True)}." if len(rows) == 1 else ""
     test = _describe_test(question, smallest)
-    return _Answer(found, _combine(test, _describe_power(question, rows), size))
+    return _Answer(_fit(texts), _combine(test, _describe_power(question, rows), size))
 
 
 def _write_contrast(question: Question) -> _Answer:
     """Return who is treated differently within a model, and by how much."""
-    leads = [row for row in question.select_leads() if row["model"] in question.models]
-    row = leads[0]
-    decided = {each["model"] for each in question.significant}
-    undecided = [row for row in question.rows if row["model"] in {*question.models} - decided]
-    names = join_names(list(dict.fromkeys(each["model"] for each in undecided)), "or")
-    none = f"No significant difference was found with {names}." if names else ""
-    found = _count_significant(question) if len(question.rows) > len(question.models) else ""
-    power = _describe_power(question, undecided)
-    detail = _combine(_describe_test(question, row), explain_zero([row]), found, none, power)
-    return _Answer(_start(_fit(*_list_contrasts(question, leads))), detail)
+    leads = [row for row in question.leads if row["model"] in question.models]
+    decided = {row["model"] for row in question.significant}
+    undecided = [row for row in question.own_rows if row["model"] not in decided]
+    names = join_names(list(dict.fromkeys(row["model"] for row in undecided)), "or")
+    detail = _combine(
+        _describe_test(question, leads[0]),
+        ZERO * includes_zero(leads[0]),
+        _count_significant(question) if len(question.rows) > len(question.models) else "",
+        f"No significant difference was found with {names}." if names else "",
+        _describe_power(question, undecided),
+    )
+    kind, words = _describe_contrast(question, leads)
+    return _Answer(_start(_fit(text.format_map(words) for text in _CONTRASTS[kind])), detail)
 
 
-def _list_contrasts(question: Question, leads: Sequence[Row]) -> Iterator[str]:
-    """Yield the sentence on the largest difference within a model, from the longest form on."""
-    row, model, size = leads[0], to_line(leads[0]["model"]), _state_size(leads[0])
+_CONTRASTS = {
+    "trend": (
+        "{name} {trend}, from {full_b} to {full_a}, with {model}{too}.",
+        "{name} {trend}, from {b} to {a}, with {model}.",
+    ),
+    "same": (
+        "{name} is {order} for {a} than for {b} with {share}, most with {model}: by {size}.",
+        "{name} is {order} for {a} than for {b} with {model}: by {size}.",
+    ),
+    "sides": (
+        "{name} is {order} for {full_a} than for {full_b} with {model}: by {size}{too}.",
+        "{name} is {order} for {full_a} than for {full_b} with {model}: by {size}.",
+        "{name} is {order} for {a} than for {b} with {model}: by {size}.",
+    ),
+    "stated": (
+        "Stating {stated} {changes} {alike} {than}, most{most} with {model}: by {size}.",
+        "Stating {stated} {changes} {alike_share} {than}, most{most} with {model}: by {size}.",
+        "Stating {a} {changes} {model} {than}: by {size}.",
+    ),
+    "one stated": ("Stating {a} {changes} {model} {than}: by {size}.",),
+    "value": ("{name} of {a} and {b} is {signed} with {model}, more than by chance{too}.",),
+    "other": (
+        "{name} differs{farthest} between {full_a} and {full_b} with {model}: by {size}{too}.",
+        "{name} differs{farthest} between {full_a} and {full_b} with {model}: by {size}.",
+        "{name} differs{farthest} between {a} and {b} with {model}: by {size}.",
+    ),
+}
+"""The sentences on the largest difference within a model, from the longest form on."""
+
+
+def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, dict[str, str]]:
+    """Return the kind of the largest difference within a model, and the words of its sentence."""
+    row, is_positive = leads[0], leads[0]["difference"] > 0
     a, b = (_name_side(question, row, side) for side in "ab")
-    full_a, full_b = _add_mean(a, row, "a"), _add_mean(b, row, "b")
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    name = f"{question.name}{target}{question.where}"
-    is_positive = row["difference"] > 0
-    kinds = {(each["a"], each["b"], each["target"], each["difference"] > 0) for each in leads}
-    is_same = len(leads) > 1 and len(kinds) == 1
     others = [to_line(each["model"]) for each in leads[1:]]
-    too = f"; significant too with {join_names(others)}" if others else ""
+    alike = [each for each in leads if (each["difference"] > 0) == is_positive]
+    is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
+    is_same = is_same and leads[1:] == alike[1:] != []
+    words = {
+        "name": f"{question.name}{target}{question.where}",
+        "model": to_line(row["model"]),
+        "too": f"; significant too with {join_names(others)}" if others else "",
+        "share": _count_share(leads, len(question.models)),
+        "alike": join_names([each["model"] for each in alike]),
+        "alike_share": _count_share(alike, len(question.models)),
+        "a": a,
+        "b": b,
+        "full_a": _add_mean(a, row, "a"),
+        "full_b": _add_mean(b, row, "b"),
+        "size": _state_size(row),
+        "signed": _state_size(row, signed=True),
+        "order": "higher" if is_positive else "lower",
+        "trend": f"{'rises' if row['effect_size'] > 0 else 'falls'} with the order of the groups",
+        "changes": "changes the lists of",
+        "than": f"{'more' if is_positive else 'less'} than repeating the neutral prompt does",
+        "stated": a if is_same else "an identity",
+        "most": "" if is_same else f" {a}",
+        "farthest": ", most" * (row["test"] == "welch_anova"),
+    }
     if row["test"] == TREND:
-        verb = "rises" if row["effect_size"] > 0 else "falls"
-        lead = f"{name} {verb} with the order of the groups, from"
-        yield f"{lead} {full_b} to {full_a}, with {model}{too}."
-        yield f"{lead} {b} to {a}, with {model}."
-    elif _measures_sides(question, row):
-        order = "higher" if is_positive else "lower"
-        if is_same:
-            share = _count_share(leads, len(question.models))
-            lead = f"{name} is {order} for {a} than for {b} with {share}"
-            yield f"{lead}, most with {model}: by {size}."
-        else:
-            lead = f"{name} is {order} for {full_a} than for {full_b} with {model}: by {size}"
-            yield from (f"{lead}{too}.", f"{lead}.")
-        yield f"{name} is {order} for {a} than for {b} with {model}: by {size}."
-    elif row["b"] == CONTROL:
-        than = f"{'more' if is_positive else 'less'} than repeating the neutral prompt does"
-        alike = [each for each in leads if (each["difference"] > 0) == is_positive]
-        if alike[1:]:
-            stated, most = (a, "") if is_same else ("an identity", f" {a}")
-            named = join_names([each["model"] for each in alike])
-            for who in (named, _count_share(alike, len(question.models))):
-                change = f"Stating {stated} changes the lists of {who} {than}"
-                yield f"{change}, most{most} with {model}: by {size}."
-        yield f"Stating {a} changes the lists of {model} {than}: by {size}."
-    elif math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
-        value = _state_size(row, signed=True)
-        yield f"{name} of {a} and {b} is {value} with {model}, more than by chance{too}."
-    else:
-        lead = f"{name} differs{', most' if row['test'] == 'welch_anova' else ''} between"
-        yield f"{lead} {full_a} and {full_b} with {model}: by {size}{too}."
-        yield f"{lead} {full_a} and {full_b} with {model}: by {size}."
-        yield f"{lead} {a} and {b} with {model}: by {size}."
+        return "trend", words
+    if _measures_sides(question, row):
+        return "same" if is_same else "sides", words
+    if row["b"] == CONTROL:
+        return "stated" if alike[1:] else "one stated", words
+    is_value = math.isnan(row["mean_a"]) or math.isnan(row["mean_b"])
+    return "value" if is_value else "other", words
 
 
 def _count_share(leads: Sequence[Row], n: int) -> str:
@@ -358,9 +364,7 @@ def _count_share(leads: Sequence[Row], n: int) -> str:
 
 def _count_significant(question: Question) -> str:
     """Return how many comparisons are significant, where a model has several."""
-    rows = [
-        row for row in question.rows if question.compares_models or row["model"] in question.models
-    ]
+    rows = question.rows if question.compares_models else question.own_rows
     n, total = sum(map(views.is_significant, rows)), format_count(len(rows), "test")
     return f"{n:,} of {total} {'is' if n == 1 else 'are'} significant."
 
@@ -396,37 +400,35 @@ def _write_best(question: Question) -> _Answer:
     """Return the best model, and which others it is significantly better than."""
     models, direction = question.models, question.metric.direction
     wins = views.find_wins(question.comparisons[0])
-    flags = views.flag_best([question.get_value(name) for name in models], direction)
-    best = [name for name, flag in zip(models, flags, strict=True) if flag]
-    others = [name for name in models if name not in best]
-    baseline = _find_baseline(question)
+    best, others = _split_best(models, question)
+    baseline = _find_baseline(question, wins)
     if baseline and len(models) == 1:
         row = _find_row(question, models[0], baseline)
         sentence = _compare_pair(question, models[0], baseline, wins)
         return _Answer(sentence, _describe_test(question, row))
     beaten = set.intersection(*(wins.get(name, set()) for name in best))
-    missed = [name for name in others if name not in beaten]
     is_accuracy = question.metric.name in views.ACCURACY and not question.metric.gap
     is_above = (question.baselines & {*wins}) <= beaten
-    more = ""
+    more: tuple[str, ...] = ()
     if baseline and is_accuracy and not is_above:
-        more = _compare_pair(question, best[0], baseline, wins)
+        more = (_compare_pair(question, best[0], baseline, wins),)
     if not any(wins.get(name, set()) & {*models} for name in models):
-        return _write_no_difference(question)._replace(more=(more,) * bool(more))
-    rivals = missed or others
+        return _write_no_difference(question)._replace(more=more)
+    missed = [name for name in others if name not in beaten]
+    rivals = {*(missed or others)}
     rows = [
         row
         for row in question.rows
-        if {row["a"], row["b"]} & {*best} and {row["a"], row["b"]} & {*rivals}
+        if {row["a"], row["b"]} & {*best} and {row["a"], row["b"]} & rivals
     ]
     what = _SUPERLATIVES[direction].format(f"{question.name}{question.where}")
     value = format_value(
         question.get_value(best[0]), count_decimals(map(question.get_value, models))
     )
-    scale = f" ({question.metric.scale})" if question.metric.scale else ""
-    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}{scale}"
-    verb = "is" if len(best) == 1 else "are"
+    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
+    lead += f" ({question.metric.scale})" * bool(question.metric.scale)
     if missed:
+        verb = "is" if len(best) == 1 else "are"
         some = "any" if len(missed) == len(others) else f"{len(missed):,}"
         named = f"{some} of the {len(others):,} others"
         named = join_names(missed, "or") if len(missed) <= 3 else named
@@ -438,17 +440,23 @@ def _write_best(question: Question) -> _Answer:
         if len(models) == 2:
             sentence = _compare_pair(question, best[0], others[0], wins)
         else:
-            than = f"each of the other {len(others):,} models" if others[1:] else others[0]
-            weaker = [_name_model(question, name) for name in question.baselines & {*wins}]
-            weaker = weaker if len(weaker) < 2 else ["the baselines"]
-            than = join_names([than, *weaker]) if is_above and is_accuracy else than
-            both = "" if len(best) == 1 else f" and {'both' if len(best) == 2 else 'all'} are"
-            sentence = f"{lead},{both} significantly better than {than}."
+            than = [f"each of the other {len(others):,} models" if others[1:] else others[0]]
+            if is_above and is_accuracy:
+                weaker = [_name_model(question, name) for name in question.baselines & {*wins}]
+                than += weaker if len(weaker) < 2 else ["the baselines"]
+            both = {1: "", 2: " and both are"}.get(len(best), " and all are")
+            sentence = f"{lead},{both} significantly better than {join_names(than)}."
             rival = closest["b"] if closest["a"] in best else closest["a"]
             smallest = f"Smallest difference {_state_size(closest)}, from {to_line(rival)}."
             small = _combine(small, smallest)
-    detail = _combine(small, f"{DIRECTION_LABELS[direction].capitalize()}.")
-    return _Answer(sentence, detail, (more,) * bool(more))
+    return _Answer(sentence, _combine(small, f"{DIRECTION_LABELS[direction].capitalize()}."), more)
+
+
+def _split_best(models: Sequence[str], question: Question) -> tuple[list[str], list[str]]:
+    """Return the models with the best value, and the others."""
+    flags = views.flag_best(map(question.get_value, models), question.metric.direction)
+    best = [name for name, flag in zip(models, flags, strict=True) if flag]
+    return best, [name for name in models if name not in best]
 
 
 def _find_row(question: Question, a: str, b: str) -> Row | None:
@@ -456,12 +464,9 @@ def _find_row(question: Question, a: str, b: str) -> Row | None:
     return next((row for row in question.rows if {row["a"], row["b"]} == {a, b}), None)
 
 
-def _find_baseline(question: Question) -> str:
+def _find_baseline(question: Question, compared: Iterable[str]) -> str:
     """Return the best of the baselines that models are compared with; blank if there is none."""
-    rows = [row for comparison in question.comparisons for row in comparison.rows]
-    names = [n for n in question.baselines if any(n in (row["a"], row["b"]) for row in rows)]
-    flags = views.flag_best(map(question.get_value, names), question.metric.direction)
-    best = [name for name, flag in zip(names, flags, strict=True) if flag]
+    best, _ = _split_best([*question.baselines & {*compared}], question)
     return "" if not best or best[0] in question.models else best[0]
 
 
@@ -484,10 +489,10 @@ def _compare_pair(question: Question, model: str, other: str, wins: Mapping[str,
     size = f", a difference of {_state_size(row)}" if row else ""
     if question.metric.direction == "zero" and values[0] * values[1] < 0:
         size = ", on opposite sides of 0"  # the difference is not how much nearer one is
-    return _fit(f"{lead}{size}.", f"{lead}.")
+    return _fit([f"{lead}{size}.", f"{lead}."])
 
 
-# ---- re-ranking, feedback, and values without a test ----
+# ---- re-ranking ----
 
 _VERBS = {"lower": ("lowers", "raises"), "higher": ("raises", "lowers")}
 _VERBS |= {"zero": ("brings", "takes"), "none": ("improves", "worsens")}
@@ -505,67 +510,67 @@ def _describe_reranking(run: RunTables) -> Iterator[Conclusion]:
     ranked = sorted(
         groups.items(), key=lambda item: not any(row["bias_removed_low"] > 0 for row in item[1])
     )
+    several = len(views.list_single_datasets(run)) > 1
     for (dataset, bias, target), rows in ranked:
         best: dict[tuple[str, str], Row] = {}
         for row in sorted(rows, key=lambda row: -rank_effect(row["bias_removed"])):
             if not math.isnan(row["bias_removed"]):
                 best.setdefault((row["baseline"], views.name_reranker(row)), row)
-        where = f" on {dataset}" if len(views.list_single_datasets(run)) > 1 else ""
-        place = to_line(f"{f' of {target}' if target else ''}{where}")
-        place = f" {place}" if place else ""
-        texts = [_describe_version(run, row, bias, place) for row in best.values()]
+        place = [f"of {target}" if target else "", f"on {dataset}" if several else ""]
+        texts = [
+            _describe_version(run, row, to_line(_combine(_name(run, bias), *place)))
+            for row in best.values()
+        ]
         if texts:
             small = "Each re-ranker at the setting that removes most, without correction for it."
             answer = _Answer(texts[0], _combine(*texts[1:], small))
             yield Conclusion(kind="reranking", metric=bias, dataset=dataset, **answer._asdict())
 
 
-def _describe_version(run: RunTables, row: Row, bias: str, place: str) -> str:
+def _name(run: RunTables, title: str) -> str:
+    metric = views.collect_definitions(run).get(title)
+    return views.name_metric(run, metric) if metric else to_line(title)
+
+
+def _describe_version(run: RunTables, row: Row, name: str) -> str:
     """Return a re-ranked version with what it removes and what it costs."""
-    definitions = views.collect_definitions(run)
-    metric, accuracy = definitions.get(bias), definitions.get(row["accuracy"])
-    name = f"{views.name_metric(run, metric) if metric else bias}{place}"
+    direction = views.get_definition(run, row["bias"]).direction
     reranker, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
     if not math.isnan(strength) and f"{setting}=" not in reranker:
         reranker = f"{reranker} ({setting} {strength:g})"
-    subject = f"{to_line(reranker)} of {to_line(row['baseline'])}"
-    worsens, change = row["bias_removed"] < 0, _state_size(row, "bias_removed")
-    of = views.name_metric(run, accuracy) if accuracy else to_line(row["accuracy"])
-    gains = "gains" if row["accuracy_lost"] < 0 else "costs"
-    cost = f"{gains} {_state_size(row, 'accuracy_lost')} of {of}"
-    direction = metric.direction if metric else "none"
-    towards = {"zero": f" {'farther from' if worsens else 'nearer to'} 0"}.get(direction, "")
+    worsens = row["bias_removed"] < 0
+    towards = f" {'farther from' if worsens else 'nearer to'} 0" * (direction == "zero")
+    change = _state_size(row, "bias_removed")
     effect = f"{_VERBS[direction][worsens]} {name}{towards} by {change}"
     if row["bias_removed"] == 0:
         effect = f"does not change {name}"
     elif row["bias_removed_low"] <= 0 <= row["bias_removed_high"]:
         effect = f"is not shown to change {name}"
-    return f"{subject} {effect} and {cost}."
+    gains = "gains" if row["accuracy_lost"] < 0 else "costs"
+    cost = f"{gains} {_state_size(row, 'accuracy_lost')} of {_name(run, row['accuracy'])}"
+    return f"{to_line(reranker)} of {to_line(row['baseline'])} {effect} and {cost}."
+
+
+# ---- values without a test ----
 
 
 def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[Conclusion]:
     """Yield an answer for the metrics that no test compares as a whole."""
     compared = {(item.metric.title, item.comparisons[0].place[0]) for item in questions}
-    definitions = views.collect_definitions(run)
-    rows_by_metric: dict[tuple[str, str], list[Row]] = {}
-    for row in to_records(views.select_headline(run, views.collect_estimates(run))):
-        title, dataset = views.format_title(row["metric"], row["k"]), str(row["dataset"])
-        groups = title.replace(f", gap={definitions[title].gap}", "")
-        is_compared = not compared.isdisjoint({(title, dataset), (groups, dataset)})
-        if row["model"] != DATASET and not row["target"] and not is_compared:
-            rows_by_metric.setdefault((title, dataset), []).append(row)
-    for (title, dataset), rows in rows_by_metric.items():
-        metric = definitions[title]
-        if metric.gap in {"ratio", "std"}:
+    for (title, dataset), every in views.list_headline(run).items():
+        metric = views.collect_definitions(run)[title]
+        of_groups = title.replace(f", gap={metric.gap}", "")
+        if not compared.isdisjoint({(title, dataset), (of_groups, dataset)}):
+            continue
+        rows = [row for row in every if row["model"] != DATASET and not row["target"]]
+        if metric.gap in {"ratio", "std"} or not rows:
             continue
         overall, served = ([row for row in rows if row["group"] == name] for name in ("", SERVED))
-        _, where = describe_place(run, (dataset, views.ALL, views.ALL))
+        where = views.describe_place(run, (dataset, ALL, ALL))
         answer = _describe_overall(run, metric, overall or rows, where)
         if overall and served:
             part = _describe_overall(run, metric, served, where)
-            scope = _describe_served(overall, served, name_unit(run, metric))
-            more = (f"{_describe_all(overall)}, {answer.sentence}",)
-            answer = answer._replace(sentence=f"{scope}, {part.sentence}", more=more)
+            answer = _join_served(answer, part, overall, served, name_unit(run, metric))
         yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
 
@@ -573,34 +578,23 @@ def _describe_overall(
     run: RunTables, metric: Definition, rows: Sequence[Row], where: str
 ) -> _Answer:
     """Return the best value, of groups the worst, or both ends where none is better."""
-    baselines = views.list_baselines(run)
-    is_of_groups = bool(rows[0]["group"]) and rows[0]["group"] != SERVED
+    baselines, is_of_groups = views.list_baselines(run), rows[0]["group"] not in {"", SERVED}
     name = f"{views.name_metric(run, metric, 'a group' if is_of_groups else '')}{where}"
     defined = [row for row in rows if not math.isnan(row["value"])]
-    absent = list(dict.fromkeys(row["model"] for row in rows if math.isnan(row["value"])))
-    undefined = f"Undefined for {join_names(absent)}." if absent else ""
+    absent = join_names(list(dict.fromkeys(r["model"] for r in rows if math.isnan(r["value"]))))
     if not defined:
-        return _Answer(f"{_start(name)} is undefined for {join_names(absent)}.")
+        return _Answer(f"{_start(name)} is undefined for {absent}.")
+    undefined = f"Undefined for {absent}." if absent else ""
     named = [row for row in defined if row["model"] not in baselines] or defined
     places = count_decimals(row["value"] for row in named)
     scale = f" ({metric.scale})" if metric.scale else ""
     if is_of_groups:
-        worst = find_worst_groups(named, metric)[:1]
-        named.sort(key=lambda row: row["value"])
-        ends = [*zip(("highest", "lowest"), (named[-1], named[0]), strict=True)]
-        if worst or len(named) == 1:  # else no group is worse than another
-            ends = [("worst" if worst else "known only", (worst or named)[0])]
-        by = str(metric.parameters.get("by", ""))
-        said = " and ".join(
-            f"{end} for {to_line(name_group(row['group'], by))} with {to_line(row['model'])}: "
-            f"{format_value(row['value'], places)}{scale}"
-            for end, row in ends
-        )
-        sentence = f"{_start(name)} is {said}."
+        sentence = f"{_start(name)} is {_name_ends(metric, named, places, scale)}."
         return _Answer(sentence, _combine("No test compares the groups.", undefined))
-    test = "No test compares the models." if len(named) > 1 else ""
     defined.sort(key=lambda row: to_loss(row["value"], metric.direction))
     named = [row for row in defined if row in named]
+    values = [format_value(row["value"], places) for row in named]
+    models = [to_line(row["model"]) for row in named]
     better = ""
     if defined[0] not in named and metric.name in views.ACCURACY:
         value = format_value(defined[0]["value"], places)
@@ -609,21 +603,37 @@ def _describe_overall(
         row = named[0]
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
         n = "" if math.isnan(row["n"]) else f"{_count(row['n'], name_unit(run, metric))}."
-        return _Answer(
-            f"{to_line(row['model'])} has {name} {value}{scale}{better}.", _combine(n, undefined)
-        )
-    texts = [f"{to_line(row['model'])} {format_value(row['value'], places)}" for row in named]
+        return _Answer(f"{models[0]} has {name} {value}{scale}{better}.", _combine(n, undefined))
+    detail = _combine("No test compares the models.", undefined)
     flags = views.flag_best([row["value"] for row in named], metric.direction)
     if metric.direction == "none" or all(flags):
-        sentence = _fit(*(f"{_start(name)}: {join_names(texts[:n])}." for n in (6, 4, 3, 2)))
-        return _Answer(sentence, _combine(test, undefined))
-    best = join_names([row["model"] for row, flag in zip(named, flags, strict=True) if flag])
-    what = _SUPERLATIVES[metric.direction].format(name)
-    value, verb = format_value(named[0]["value"], places), "share" if sum(flags) > 1 else "has"
-    against = f"against {texts[-1]}" if len(named) == 2 else f"of {len(named):,} models"
-    sentence = f"{best} {verb} {what}, {value}{scale}, {against}{better}."
-    return _Answer(sentence, _combine(test, undefined))
+        texts = [f"{model} {value}" for model, value in zip(models, values, strict=True)]
+        lists = (f"{_start(name)}: {join_names(texts[:n])}." for n in (6, 4, 3, 2))
+        return _Answer(_fit(lists), detail)
+    best = join_names(models[: sum(flags)])
+    what, verb = _SUPERLATIVES[metric.direction].format(name), "share" if flags[1] else "has"
+    against = f"of {len(named):,} models"
+    if len(named) == 2:
+        against = f"against {models[1]} {values[1]}"
+    return _Answer(f"{best} {verb} {what}, {values[0]}{scale}, {against}{better}.", detail)
 
+
+def _name_ends(metric: Definition, rows: Sequence[Row], places: int, scale: str) -> str:
+    """Return the worst-off group and its value, or both ends where no group is worse."""
+    ranked = sorted(rows, key=lambda row: float(row["value"]))
+    ends = {"highest": ranked[-1], "lowest": ranked[0]}
+    if worst := find_worst_groups(rows, metric):
+        ends = {"worst": worst[0]}
+    elif len(rows) == 1:
+        ends = {"known only": rows[0]}
+    return " and ".join(
+        f"{end} for {to_line(name_group(row['group'], metric.by))} with {to_line(row['model'])}: "
+        f"{format_value(row['value'], places)}{scale}"
+        for end, row in ends.items()
+    )
+
+
+# ---- conclusions ----
 
 _Kind = Literal["reranking", "groups", "models", "value"]
 _METHOD = ("test", "correction", "family", "family_size", "alpha")
@@ -689,29 +699,37 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
             *(not item.n_significant, item.kind != "groups", -rank_effect(item.effect)),
         ),
     )
-    values = _describe_values(run, questions)
     turns = (
         Conclusion(kind="value", metric=curve.metric.title, dataset=dataset, sentence=sentence)
         for dataset in views.list_single_datasets(run)
         for curve in collect_curves(run, dataset)
         if (sentence := curve.describe())
     )
-    return (*_describe_reranking(run), *answers, *values, *turns)
+    return (*_describe_reranking(run), *answers, *_describe_values(run, questions), *turns)
 
 
 def _conclude(question: Question) -> Conclusion:
     rows, significant = question.rows, question.significant
-    decided = {row["model"] for row in significant}
-    undecided = [row for row in rows if not views.is_significant(row)]
-    if not question.compares_models:
-        undecided = [row for row in rows if row["model"] not in decided]
-    test = question.comparisons[0].rows[0]
-    facts = _list_facts(question, question.select_leads()[0]) if significant else {}
+    decided = set() if question.compares_models else {row["model"] for row in significant}
+    undecided = [
+        row for row in rows if not views.is_significant(row) and row["model"] not in decided
+    ]
+    test, answer, facts = question.comparisons[0].rows[0], _write_answer(question), {}
+    if significant:
+        row = question.leads[0]
+        names = ("model", "a", "b", "mean_a", "mean_b", "difference", "ci_low", "ci_high")
+        worst = question.find_worst(row["model"], row["target"])
+        facts = {name: row[name] for name in (*names, "p_adjusted")} | {
+            "part": row["part"] if question.compares_models else row["target"],
+            "worst": tuple(str(group["group"]) for group in worst),
+        }
     return Conclusion(
         kind="models" if question.compares_models else "groups",
         metric=question.metric.title,
         dataset=test["dataset"],
-        **_write_answer(question)._asdict(),
+        sentence=answer.sentence,
+        detail=_combine(answer.detail, _describe_label_errors(question)),
+        more=answer.more,
         between=question.between,
         n_tests=len(rows),
         n_significant=len(significant),
@@ -720,14 +738,6 @@ def _conclude(question: Question) -> Conclusion:
         **{name: test[name] for name in _METHOD},
         **facts,
     )
-
-
-def _list_facts(question: Question, row: Row) -> dict[str, Any]:
-    names = ("model", "a", "b", "mean_a", "mean_b", "difference", "ci_low", "ci_high")
-    facts = {name: row[name] for name in (*names, "p_adjusted")}
-    worst = question.find_worst(row["model"], row["target"])
-    part = row["part"] if question.compares_models else row["target"]
-    return {**facts, "part": part, "worst": tuple(str(group["group"]) for group in worst)}
 
 
 def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion]]:
@@ -753,4 +763,4 @@ def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion
 def concerns_groups(run: RunTables, conclusion: Conclusion) -> bool:
     """Return whether a conclusion compares groups, or values of them."""
     metric = views.collect_definitions(run).get(conclusion.metric)
-    return conclusion.kind == "groups" or (metric is not None and "by" in metric.parameters)
+    return conclusion.kind == "groups" or (metric is not None and bool(metric.by))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recbias.core.context import collect_warnings, warn
-from recbias.core.dataset import AnyArray, Attributes, Dataset, Interactions, Split
+from recbias.core.dataset import AnyArray, Dataset, Interactions, Split
 from recbias.core.errors import MissingEvidence, UnknownName
 from recbias.core.files import has_file
 from recbias.core.queries import Queries
@@ -32,6 +30,12 @@ EXAMPLE_COLUMNS = (
     *("model", "metric", "k", "group", "target", "value", "list", "missed"),
 )
 """The columns of ``examples``."""
+
+
+TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
+"""The columns of the values of units that hold text."""
+
+_MOST_EXAMPLES, _MOST_PROMPTS = 5, 4
 
 
 def select_examples(
@@ -65,42 +69,31 @@ def select_examples(
     scores = scores[scores["unit_id"].isin(units[:, 0])].astype(dict.fromkeys(TEXTS, str))
     kind = str(scores["unit"].iloc[0])
     stages.read_lists([name for unit in units[:, 0] for name in stages.list_queries(unit, kind)])
-    rows = [
+    rows = (
         stages.describe(unit, scores[(scores[list(_UNIT)] == unit).all(axis=1)], model)
         for unit in units
         for model in chosen
-    ]
+    )
     return [row for row in rows if row]
-
-
-TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
-"""The columns of the values of units that hold text."""
-
-_SCORES = (*TEXTS, "seed", "fold", "k")
 
 
 def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
     """Return the values of the units by a metric, and its direction; ``TEXTS`` are categories."""
     import pyarrow.parquet as pq
 
-    path = tables.folder / "per_unit.parquet"
-    if not has_file(path):
-        raise MissingEvidence("no metric of the run has a value for each user, prompt or sentence")
-    with convert_parquet_errors(path):
-        pairs = pq.read_table(path, columns=["metric", "k"]).unify_dictionaries()
+    path, named = tables.folder / "per_unit.parquet", list[dict[str, Any]]()
+    if has_file(path):
+        with convert_parquet_errors(path):
+            pairs = pq.read_table(path, columns=["metric", "k"]).unify_dictionaries()
         named = pairs.group_by(["metric", "k"], use_threads=False).aggregate([]).to_pylist()
-    names = {
-        format_title(str(row["metric"]), math.nan if row["k"] is None else row["k"]): row["metric"]
-        for row in named
-    }
-    known = list(names)
-    if not known:
+    names = {format_title(str(row["metric"]), row["k"]): row["metric"] for row in named}
+    if not names:
         raise MissingEvidence("no metric of the run has a value for each user, prompt or sentence")
-    wanted = known[0] if metric is None else _find(metric, known, "metric")
+    wanted = next(iter(names)) if metric is None else _find(metric, [*names], "metric")
     with convert_parquet_errors(path):
         rows = pq.read_table(
             path,
-            columns=[*_SCORES, "value"],
+            columns=[*TEXTS, "seed", "fold", "k", "value"],
             filters=[("metric", "==", names[wanted])],
             read_dictionary=list(TEXTS),
         ).to_pandas()
@@ -117,10 +110,7 @@ def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, 
 
 def _find(name: str, known: Sequence[str], kind: str) -> str:
     for title in known:
-        if normalize_name(name) in {
-            normalize_name(title),
-            normalize_name(title.partition("@")[0]),
-        }:
+        if normalize_name(name) in map(normalize_name, (title, title.partition("@")[0])):
             return title
     message = f"the run has no {kind} {name!r} with values of single units"
     raise UnknownName(message, where=f"--{kind}", remedy=suggest(name, known))
@@ -134,16 +124,14 @@ def choose_models(run: RunTables, scores: pd.DataFrame, models: Sequence[str]) -
     return [_find(model, known, "model") for model in models] or known[:2]
 
 
-_MOST_EXAMPLES, _MOST_PROMPTS = 5, 4
-
-
 def collect_examples(run: RunTables) -> tuple[str, list[list[dict[str, Any]]]]:
     """Return what the examples of a page are the worst of, and the rows of each unit.
 
     They are the units with the worst values of accuracy, else of the first metric that has units,
     with the lists of the two best models; none without values of units or stored lists.
     """
-    accuracy = views.select_accuracy_metric(views.collect_definitions(run).values())
+    definitions = views.collect_definitions(run)
+    accuracy = views.select_accuracy_metric(definitions.values())
     rows: list[dict[str, Any]] = []
     with collect_warnings():  # without the stored stages there are no histories
         for title in (accuracy.title if accuracy else None, None):
@@ -157,9 +145,8 @@ def collect_examples(run: RunTables) -> tuple[str, list[list[dict[str, Any]]]]:
     if not units:
         return "", []
     first = next(iter(units.values()))[0]
-    title = format_title(first["metric"], first["k"])
-    metric = views.collect_definitions(run).get(title)
-    name = views.name_metric(run, metric) if metric else title
+    title = views.get_title(first)
+    name = views.name_metric(run, definitions[title]) if title in definitions else title
     return f"{name} of {first['model']}", [*units.values()]
 
 
@@ -167,8 +154,10 @@ class Stages:
     """What is known of the units of one dataset, seed and fold: labels, histories and titles."""
 
     def __init__(self, tables: RunTables, keys: Mapping[str, Any]) -> None:
-        self.keys, self.folder = keys, tables.folder
-        store = Store(_find_store(tables.folder))
+        self._keys, self._folder = keys, tables.folder
+        # the store is beside the runs, in which a run that is not published yet lies
+        places = [parent / "store" for parent in tables.folder.resolve().parents[:4]]
+        store = Store(next((place for place in places if place.is_dir()), places[1]))
         digests = {
             str(stage["kind"]): str(stage["digest"])
             for stage in reversed(tables.manifest["stages"])
@@ -176,30 +165,34 @@ class Stages:
             and stage["seed"] in {None, keys["seed"]}
             and stage["fold"] in {None, keys["fold"]}
         }
-        dataset, split, queries = (
+        stored: list[Any] = [
             store.load(digests[kind]) if kind in digests and store.has(digests[kind]) else None
             for kind in ("dataset", "split", "queries")
-        )
-        self.dataset: Dataset | None = dataset
-        self.split: Split | None = split
-        self.queries: Queries | None = queries
-        if None in (dataset, split, queries):
+        ]
+        self.dataset: Dataset | None
+        self.split: Split | None
+        self.queries: Queries | None
+        self.dataset, self.split, self.queries = stored
+        if None in stored:
             warn("the stored stages of the run are gone: run its spec again for the histories")
-        self.lists: dict[tuple[str, str], tuple[str, ...]] = {}
-        self.titles = _collect_titles(dataset.items if dataset else None)
+        self._lists: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._titles: dict[str, str] = {}
+        items = self.dataset.items if self.dataset else None
+        if items is not None and "title" in items.names:
+            titles = zip(items.ids.ids, items.column("title"), strict=True)
+            self._titles = {str(item): title for item, title in titles if isinstance(title, str)}
 
     def list_queries(self, unit: str, kind: str) -> list[str]:
         """Return the ids of the queries of a unit: its own, or the prompts of a template."""
         if self.queries is None or kind == self.queries.unit:
             return [unit]
-        return [str(name) for name in self.queries.ids.ids[self._select(unit, kind)]]
+        return [str(name) for name in self.queries.ids.ids[self._select(self.queries, unit, kind)]]
 
-    def _select(self, unit: str, kind: str) -> AnyArray:
+    def _select(self, queries: Queries, unit: str, kind: str) -> AnyArray:
         """Return which queries belong to a unit, ``bool[queries]``."""
-        if self.queries is None or kind == self.queries.unit:
-            return np.array([]) if self.queries is None else self.queries.ids.ids == unit
-        frame = self.queries.labels.frame
-        name = "pair_id" if kind == "sentence_pair" else kind
+        if kind == queries.unit:
+            return np.asarray(queries.ids.ids == unit)
+        frame, name = queries.labels.frame, "pair_id" if kind == "sentence_pair" else kind
         known = frame[name].astype(str) if name in frame else pd.Series("", frame.index)
         return (known == unit.removeprefix(f"{name}=")).to_numpy()
 
@@ -207,17 +200,16 @@ class Stages:
         """Read the lists of some queries."""
         import pyarrow.parquet as pq
 
-        path = self.folder / "lists.parquet"
+        path = self._folder / "lists.parquet"
         if not (queries and has_file(path)):
             return
-        filters = [("query_id", "in", queries)]
         with convert_parquet_errors(path):
-            lists = pq.read_table(path, filters=filters).to_pandas()
-        for key, value in self.keys.items():
+            lists = pq.read_table(path, filters=[("query_id", "in", queries)]).to_pandas()
+        for key, value in self._keys.items():
             lists = lists[lists[key] == value]
         names = [lists[name].astype(str) for name in ("model", "query_id")]
         items = lists["item_id"].astype(str).groupby(names, sort=False)
-        self.lists = {(str(model), str(query)): tuple(ids) for (model, query), ids in items}
+        self._lists = {(str(model), str(query)): tuple(ids) for (model, query), ids in items}
 
     def list_members(self, group: str) -> AnyArray:
         """Return the ids of the queries that have all labels of a group: ``gender=F&age=25``."""
@@ -245,69 +237,48 @@ class Stages:
         name, score = str(unit[0]), of_model.iloc[0]
         row = {column: score[column] for column in EXAMPLE_COLUMNS if column in score.index}
         queries = self.list_queries(name, row["unit"])
-        listed = self.lists.get((model, name), ())
-        history, relevant = self._read_history(name) if queries == [name] else ((), ())
+        listed = self._lists.get((model, name), ())
+        history: tuple[str, ...] = ()
+        relevant: tuple[str, ...] = ()
+        if self.split is not None and queries == [name]:
+            history = _list_items(self.split.train, name)[::-1]
+            relevant = _list_items(self.split.test, name)
         missed = tuple(item for item in relevant if item not in set(listed))
         named = {"history": history, "list": listed, "missed": missed, "relevant": relevant}
         row |= {key: self._entitle(items) for key, items in named.items()}
         row["prompts"] = {
-            query: self._entitle(self.lists[model, query])
+            query: self._entitle(self._lists[model, query])
             for query in queries
-            if query != name and (model, query) in self.lists
+            if query != name and (model, query) in self._lists
         }
         if row["unit"] == "item":
-            return row | {"labels": "", "text": self.titles.get(name, "")}
-        return row | self._read_query(self._select(name, row["unit"]))
+            return row | {"labels": "", "text": self._titles.get(name, "")}
+        return row | self._read_query(name, row["unit"])
 
     def _entitle(self, items: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self.titles.get(item, item) for item in items)
+        return tuple(self._titles.get(item, item) for item in items)
 
-    def _read_query(self, selected: AnyArray) -> dict[str, str]:
-        """Return the labels that queries share, and their texts."""
-        if self.queries is None or not selected.any():
+    def _read_query(self, unit: str, kind: str) -> dict[str, str]:
+        """Return the labels that the queries of a unit share, and their texts."""
+        if self.queries is None:
             return {"labels": "", "text": ""}
-        frame, texts = self.queries.labels.frame, self.queries.texts
+        selected, texts = self._select(self.queries, unit, kind), self.queries.texts
         cells = {
-            str(name): {*map(_render, cells.dropna())} for name, cells in frame[selected].items()
+            str(name): {
+                f"{cell:g}" if isinstance(cell, float) else str(cell) for cell in column.dropna()
+            }
+            for name, column in self.queries.labels.frame[selected].items()
         }
-        labels = "&".join(
-            f"{name}={values.pop()}" for name, values in cells.items() if len(values) == 1
-        )
+        labels = "&".join(f"{name}={min(own)}" for name, own in cells.items() if len(own) == 1)
         return {"labels": labels, "text": "" if texts is None else " / ".join(texts[selected])}
 
-    def _read_history(self, unit: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the training items of a user, the latest first, and the test items."""
-        if self.split is None:
-            return (), ()
-        train, test = self.split.train, self.split.test
-        return _list_items(train, unit)[::-1], () if test is None else _list_items(test, unit)
 
-
-def _find_store(folder: Path) -> Path:
-    """Return the store beside the runs, in which a run that is not published yet lies."""
-    places = [parent / "store" for parent in folder.resolve().parents[:4]]
-    return next((place for place in places if place.is_dir()), places[1])
-
-
-def _list_items(rows: Interactions, user: str) -> tuple[str, ...]:
+def _list_items(rows: Interactions | None, user: str) -> tuple[str, ...]:
     """Return the items of a user in the order of time, else of the rows."""
+    if rows is None:
+        return ()
     code = rows.user_ids.find(np.array([user]))[0]
     at = np.flatnonzero(rows.users == code) if code >= 0 else np.empty(0, dtype=np.int64)
     if rows.times is not None:
         at = at[np.argsort(rows.times[at], kind="stable")]
     return tuple(rows.item_ids.ids[rows.items[at]])
-
-
-def _collect_titles(items: Attributes | None) -> dict[str, str]:
-    if items is None or "title" not in items.names:
-        return {}
-    titles = items.column("title")
-    return {
-        str(item): str(title)
-        for item, title in zip(items.ids.ids, titles, strict=True)
-        if isinstance(title, str)
-    }
-
-
-def _render(cell: object) -> str:
-    return f"{cell:g}" if isinstance(cell, float) else str(cell)

@@ -24,8 +24,7 @@ from recbias.reports.charts import (
     draw_points,
     draw_rows,
 )
-from recbias.reports.environments import Section, write_sections
-from recbias.reports.render import replace_undefined
+from recbias.reports.render import Section, replace_undefined, write_sections
 from recbias.reports.run import to_records
 from recbias.reports.svg import Plot, Scale
 from recbias.reports.wording import Safe, join, tag

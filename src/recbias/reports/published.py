@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
-from statistics import median
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from recbias.core.errors import MixedRuns, UnknownName
@@ -25,6 +25,9 @@ from recbias.reports.wording import Cell, number_cell
 _ANY = "*"  # matches any text
 
 _OVERALL = "overall"  # as the dataset, the mean over the datasets of a run, or its only one
+
+
+# ---- the tables ----
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Join:
             others.
     """
 
-    published: tuple[str, ...]
+    published: Sequence[str]
     metric: str
     figure: str = "value"
     only: Mapping[str, str] = field(default_factory=dict)
@@ -72,25 +75,14 @@ class Join:
         """Return the name of a published value: ``R-RIPA (CD, Sports)``."""
         if self.shown:
             return self.shown.format(**row)
-        texts = [
-            text
-            for name, value in self.match.items()
-            for text in _list_texts(value)[:1]
-            if name != "model" and "{" in text
-        ]
-        details = ", ".join(text.format(**row) for text in texts)
+        texts = [_list_texts(value)[0] for name, value in self.match.items() if name != "model"]
+        details = ", ".join(text.format(**row) for text in texts if "{" in text)
         return f"{row['metric']} ({details})" if details else str(row["metric"])
 
     def build_criteria(self, row: Mapping[str, Any]) -> dict[str, set[str]]:
         """Return the properties of our estimate, with the texts that each may equal."""
-        columns = {
-            name: _list_texts(self.values.get(str(value), str(value)))
-            for name, value in row.items()
-        }
-        rows = [
-            dict(zip(columns, texts, strict=True))
-            for texts in itertools.product(*columns.values())
-        ]
+        ours = [_list_texts(self.values.get(str(value), str(value))) for value in row.values()]
+        rows = [dict(zip(row, texts, strict=True)) for texts in itertools.product(*ours)]
         return {
             name: {
                 _ANY if text == _ANY else normalize_name(text.format(**texts))
@@ -101,137 +93,8 @@ class Join:
         }
 
 
-@dataclass(frozen=True)
-class _Estimate:
-    """An estimate of a run."""
-
-    dataset: str
-    is_first: bool
-    is_overall: bool
-    model: str
-    names: frozenset[str]
-    metric: views.Definition
-    k: float
-    group: str
-    target: str
-    values: Mapping[str, float]
-
-    def matches(self, criteria: Mapping[str, set[str]], cutoff: float) -> bool:
-        """Return whether it meets the criteria; without one on group or target, it has none."""
-        if "dataset" not in criteria and not self.is_first:
-            return False
-        same_k = math.isnan(cutoff) or math.isnan(self.k) or cutoff == self.k
-        parts = {"group": self.group, "target": self.target}
-        overall = all(name in criteria or not text for name, text in parts.items())
-        return same_k and overall and all(self._has(*item) for item in criteria.items())
-
-    def _has(self, name: str, texts: set[str]) -> bool:
-        if texts == {_ANY}:
-            return True
-        if name == "model":
-            return bool(texts & self.names)
-        if name == "dataset":
-            names = {normalize_name(self.dataset), *({_OVERALL} if self.is_overall else ())}
-            return bool(texts & names)
-        if name in {"group", "target"}:
-            text = vars(self)[name]
-            attribute, _, value = text.rpartition("=")
-            names = {text, value} if " " not in attribute else {text}
-            return bool(texts & set(map(normalize_name, names)))
-        settings = [str(self.metric.parameters.get(setting)) for setting in name.split()]
-        return bool(texts & {normalize_name(settings[0]), normalize_name(" ".join(settings))})
-
-
 def _list_texts(value: str | list[str]) -> list[str]:
     return value if isinstance(value, list) else [value]
-
-
-def _match_rows(
-    run: RunTables, rows: Sequence[Mapping[str, Any]], joins: Sequence[Join]
-) -> Iterator[tuple[str, Mapping[str, Any], float]]:
-    """Yield the model, the published row and our value of every match."""
-    estimates = list(collect_estimates(run))
-    published = {normalize_name(str(row.get("model_training", ""))) for row in rows}
-    for row in rows:
-        compared: dict[tuple[str, str], Join] = {}
-        for join in joins:
-            if not join.applies_to(row) or math.isnan(row["value"]):
-                continue
-            criteria = join.build_criteria(row)
-            for estimate in (_name_other(other, join.otherwise, published) for other in estimates):
-                value = estimate.values.get(join.figure, math.nan)
-                if (
-                    normalize_name(estimate.metric.name) == normalize_name(join.metric)
-                    and estimate.matches(criteria, row["cutoff"])
-                    and not math.isnan(value)
-                ):
-                    named = {**row, "metric": join.format_name(row)}
-                    if compared.setdefault((estimate.model, named["metric"]), join) is not join:
-                        continue
-                    yield estimate.model, named, join.scale * value + join.offset
-
-
-def _name_other(estimate: _Estimate, otherwise: str, published: set[str]) -> _Estimate:
-    """Return an estimate with the name of a published model if its own label is none of them."""
-    if not otherwise or normalize_name(estimate.model) in published:
-        return estimate
-    return replace(estimate, names=estimate.names | {normalize_name(otherwise)})
-
-
-def collect_estimates(run: RunTables) -> Iterator[_Estimate]:
-    """Yield every headline estimate of the run, of each dataset and of their mean."""
-    definitions, names = views.collect_definitions(run), _collect_names(run)
-    single = list_single_datasets(run)
-    first = single[:1]
-    statistics = _collect_statistics(run)
-    for row in to_records(views.select_headline(run, run.metrics)):
-        values = {**statistics.get(_get_key(row), {}), "value": row["value"]}
-        yield _Estimate(
-            dataset=row["dataset"],
-            is_first=row["dataset"] in first,
-            is_overall=row["dataset"] == views.ALL or single == [row["dataset"]],
-            model=row["model"],
-            names=names.get(row["model"], frozenset({normalize_name(row["model"])})),
-            metric=definitions[format_title(row["metric"], row["k"])],
-            k=row["k"],
-            group=row["group"],
-            target=row["target"],
-            values=values,
-        )
-
-
-def _get_key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    title = format_title(row["metric"], row["k"])
-    return row["dataset"], row["model"], title, row["group"], row["target"]
-
-
-def _collect_names(run: RunTables) -> dict[str, frozenset[str]]:
-    names = {}
-    for model in run.manifest.get("models", []):
-        label, name = str(model.get("label")), str(model.get("name"))
-        names[label] = frozenset(map(normalize_name, (label, name, name.rpartition("/")[2])))
-    return names
-
-
-def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
-    """Return the results of tests, by the key of the estimate: means, and the median p."""
-    tests: dict[tuple[tuple[str, ...], str], list[Mapping[str, Any]]] = {}
-    for row in to_records(run.significance):
-        between_models = row["between"] == "models"
-        test = f"{row['test']} {row['b'] if between_models else row['between']}"
-        key = _get_key({**row, "model": row["a"]} if between_models else row)
-        tests.setdefault((key, test), []).append(row)
-    statistics: dict[tuple[str, ...], dict[str, float]] = {}
-    for (key, test), rows in tests.items():
-        values = statistics.setdefault(key, {})
-        for column in ("statistic", "effect_size", "difference"):
-            values[f"{column} {test}"] = math.fsum(row[column] for row in rows) / len(rows)
-        defined = [row["p"] for row in rows if not math.isnan(row["p"])]
-        values[f"p {test}"] = median(defined) if defined else math.nan
-    return statistics
-
-
-_NUMBER = re.compile(r"^table(?:([A-Z])_)?(\d+)(?:_(\d+))?_")
 
 
 @dataclass(frozen=True)
@@ -256,14 +119,32 @@ class PublishedTable:
     name: str
     title: str
     citation: str
-    metrics: Mapping[str, str]
-    systems: Mapping[str, str]
-    detector: str
-    remarks: tuple[str, ...]
-    comparable: bool
-    joins: tuple[Join, ...] = ()
-    specs: tuple[str, ...] = ()
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    systems: Mapping[str, str] = field(default_factory=dict)
+    detector: str = ""
+    remarks: Sequence[str] = ()
+    comparable: bool = True
+    joins: Sequence[Join] = ()
+    specs: Sequence[str] = ()
     reason: str = ""
+
+
+@cache
+def _read_tables() -> dict[str, PublishedTable]:
+    """Return the descriptions of all tables by name, grouped by paper."""
+    path = files(__package__).joinpath("published_data", "sources.yaml")
+    tables = {}
+    for paper, source in sorted(read_yaml(path.read_text("utf-8"))["papers"].items()):
+        shared = {key: value for key, value in source.items() if key != "tables"}
+        for number, table in source["tables"].items():
+            own: dict[str, Any] = {
+                "metrics": {**shared.get("metrics", {}), **table.get("metrics", {})},
+                "remarks": [*shared.get("remarks", []), *table.get("remarks", [])],
+                "joins": [Join(**join) for join in table.get("joins", [])],
+            }
+            name = f"{paper}/{number}"
+            tables[name] = PublishedTable(name=name, **{**shared, **table, **own})
+    return tables
 
 
 def list_published() -> list[str]:
@@ -272,49 +153,50 @@ def list_published() -> list[str]:
     >>> [name for name in list_published() if name.startswith("wok/")]
     ['wok/1', 'wok/2', 'wok/3', 'wok/text']
     """
-    return list(_list_files())
+    return [*_read_tables()]
 
 
 def load_published(name: str) -> pd.DataFrame:
     """Load a published table; numeric columns are float64, all others are text.
 
     Args:
-        name: ``children/a3``; also ``children/A.3``, ``children/table-a-3`` or the file's name.
+        name: ``children/a3``; also ``children/A.3`` or ``children/table-a-3``.
 
     Raises:
         UnknownName: There is no such table.
     """
-    with _list_files()[resolve_name(name)].open("rb") as stream:
+    path = files(__package__).joinpath("published_data", f"{resolve_name(name)}.csv")
+    with path.open("rb") as stream:
         frame = pd.read_csv(stream, dtype="str", keep_default_na=False)
-    has_values = {"system", "metric", "cutoff"} <= set(frame.columns)
-    for column in {"cutoff", "value", "std", "ci95_half_width"} & set(frame.columns):
-        if column != "value" or has_values:
-            frame[column] = pd.to_numeric(frame[column].replace("", "nan"), errors="coerce")
+    numbers = {"cutoff", "std", "ci95_half_width"} & set(frame.columns)
+    if {"system", "metric", "cutoff"} <= set(frame.columns):
+        numbers |= {"value"} & set(frame.columns)
+    for column in numbers:
+        frame[column] = pd.to_numeric(frame[column].replace("", "nan"), errors="coerce")
     return frame
 
 
 def resolve_name(name: str) -> str:
     """Return the name of a published table as ``list_published`` spells it.
 
-    >>> resolve_name("children/tableA_3_performance_ml_all_no_side")
-    'children/a3'
-    >>> resolve_name("Children/table-5-1")
-    'children/5.1'
+    >>> resolve_name("Children/table-5-1"), resolve_name("children/A.3")
+    ('children/5.1', 'children/a3')
 
     Raises:
         UnknownName: There is no such table.
     """
-    names: dict[str, str] = {}
-    for known, file in _list_files().items():
-        paper, _, number = known.partition("/")
-        for spelling in (number, file.name.removesuffix(".csv")):
-            names[f"{paper}/{_normalize_number(spelling)}"] = known
-    paper, _, number = name.partition("/")
-    key = f"{normalize_name(paper)}/{_normalize_number(number)}"
-    if key not in names:
+    names = {_normalize(known): known for known in list_published()}
+    if _normalize(name) not in names:
         message = f"no published table is called {name!r}"
         raise UnknownName(message, remedy=suggest(name, list_published()))
-    return names[key]
+    return names[_normalize(name)]
+
+
+def _normalize(name: str) -> str:
+    """Return a name whose number has no ``table``, case and punctuation: ``children/51``."""
+    paper, _, number = name.partition("/")
+    number = re.sub(r"[^a-z0-9]", "", number.casefold()).removeprefix("table")
+    return f"{normalize_name(paper)}/{number}"
 
 
 def read_source(name: str) -> PublishedTable:
@@ -323,73 +205,34 @@ def read_source(name: str) -> PublishedTable:
     Raises:
         UnknownName: There is no such table.
     """
-    name = resolve_name(name)
-    paper, _, number = name.partition("/")
-    source = _read_sources()["papers"][paper]
-    table = source["tables"][number]
-    return PublishedTable(
-        name=name,
-        title=table["title"],
-        citation=source["citation"],
-        metrics={**source.get("metrics", {}), **table.get("metrics", {})},
-        systems=source.get("systems", {}),
-        detector=table.get("detector", ""),
-        remarks=(*source.get("remarks", []), *table.get("remarks", [])),
-        comparable=table.get("comparable", source.get("comparable", True)),
-        joins=tuple(
-            Join(**{**join, "published": tuple(join["published"])})
-            for join in table.get("joins", [])
-        ),
-        specs=tuple(table.get("specs", [])),
-        reason=table.get("reason", ""),
-    )
+    return _read_tables()[resolve_name(name)]
 
 
-def _normalize_number(number: str) -> str:
-    """Return a table's number without ``table``, case and punctuation: ``a3``, ``51``."""
-    return re.sub(r"[^a-z0-9]", "", number.casefold()).removeprefix("table")
+def require_comparable(name: str) -> PublishedTable:
+    """Return the description of a published table that a run can be compared with.
+
+    Raises:
+        UnknownName: There is no such table.
+        MixedRuns: The table has no values that a run could have.
+    """
+    table = read_source(name)
+    if not table.comparable:
+        comparable = [name for name, each in _read_tables().items() if each.comparable]
+        message = f"{table.name} ({table.title}) has no figures that a run could have"
+        raise MixedRuns(message, remedy=f"compare with {', '.join(comparable)}")
+    return table
 
 
-def _build_name(paper: str, file: str) -> str:
-    """Return ``children/a3`` for the file ``tableA_3_....csv``."""
-    match = _NUMBER.match(file)
-    if not match:
-        return f"{paper}/{file.partition('_')[0]}"
-    letter, number, suffix = match.groups()
-    return f"{paper}/{(letter or '').lower()}{number}{f'.{suffix}' if suffix else ''}"
-
-
-def _rank_name(name: str) -> tuple[str, bool, bool, list[int]]:
-    paper, _, number = name.partition("/")
-    numbers = [int(digits) for digits in re.findall(r"\d+", number)]
-    return paper, not numbers, number[:1].isalpha(), numbers
-
-
-@cache
-def _list_files() -> dict[str, Traversable]:
-    folder = files(__package__).joinpath("published_data")
-    tables = {
-        _build_name(paper.name, file.name): file
-        for paper in folder.iterdir()
-        if paper.is_dir()
-        for file in paper.iterdir()
-        if file.name.endswith(".csv")
-    }
-    return {name: tables[name] for name in sorted(tables, key=_rank_name)}
-
-
-@cache
-def _read_sources() -> dict[str, Any]:
-    return read_yaml(
-        files(__package__).joinpath("published_data", "sources.yaml").read_text("utf-8")
-    )
-
+# ---- the comparison ----
 
 COLUMNS = (
     *("table", "system", "metric", "k", "published", "published_std", "measured", "difference"),
     *("relative", "within"),
 )
 _ROUNDING = 1e-12
+
+_Match = tuple[str, str, Mapping[str, Any], float]
+"""The label of a model, the name of a published value, its row, and what was measured."""
 
 
 def compare_published(run: RunTables, name: str, *, tolerance: float = 0.01) -> pd.DataFrame:
@@ -414,42 +257,198 @@ def compare_published(run: RunTables, name: str, *, tolerance: float = 0.01) -> 
         MixedRuns: The table has no values that a run could have.
     """
     table = require_comparable(name)
-    published = to_records(load_published(table.name))
-    if table.joins:
-        matches = _match_rows(run, published, table.joins)
-        rows = [_build_row(table.name, *match, tolerance) for match in matches]
-        return pd.DataFrame(rows, columns=list(COLUMNS)).drop_duplicates(ignore_index=True)
-    labels, titles = _match_systems(run, table), _match_metrics(run, table)
+    match = _match_joins if table.joins else _match_names
+    rows = [
+        (table.name, model, metric, row["cutoff"], row["value"], row["std"], measured)
+        for model, metric, row, measured in match(run, table)
+        if not math.isnan(row["value"])
+    ]
+    found = pd.DataFrame(rows, columns=list(COLUMNS[:7]))
+    difference = found["measured"] - found["published"]
+    return found.assign(
+        difference=difference,
+        relative=difference / found["published"].where(found["published"] != 0),
+        within=difference.abs() <= tolerance + _ROUNDING,
+    ).drop_duplicates(ignore_index=True)
+
+
+def _match_names(run: RunTables, table: PublishedTable) -> Iterator[_Match]:
+    """Yield the values of models and metrics that have the names of published ones."""
+    published = load_published(table.name)
+    labels, titles = _match_systems(run, table, published), _match_metrics(run, table, published)
     dataset = next(iter(list_single_datasets(run)), "")
-    rows = []
-    for row in published:
+    for row in to_records(published):
         title = titles.get((row["metric"], row["cutoff"]), "")
         values = {
             each["model"]: each["value"]
             for each in views.list_headline(run).get((title, dataset), ())
             if not (each["group"] or each["target"])
         }
-        rows += [
-            _build_row(table.name, label, row, values[label], tolerance)
-            for label in labels.get(normalize_name(row["system"]), [])
-            if label in values and not math.isnan(row["value"])
-        ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        for label in labels.get(normalize_name(row["system"]), []):
+            if label in values:
+                yield label, row["metric"], row, values[label]
 
 
-def require_comparable(name: str) -> PublishedTable:
-    """Return the description of a published table that a run can be compared with.
+def _match_systems(
+    run: RunTables, table: PublishedTable, published: pd.DataFrame
+) -> dict[str, list[str]]:
+    """Return the labels of the run's models for each published system that they match."""
+    systems = set(map(normalize_name, filter(None, published["system"])))
+    renamed = {normalize_name(ours): normalize_name(name) for name, ours in table.systems.items()}
+    labels: dict[str, dict[int, list[str]]] = {}
+    for label, names in _list_names(run).items():
+        keys = [renamed.get(name, name) for name in names]
+        rank = next((rank for rank, key in enumerate(keys) if key in systems), None)
+        if rank is not None:
+            labels.setdefault(keys[rank], {}).setdefault(rank, []).append(label)
+    return {key: ranks[min(ranks)] for key, ranks in labels.items()}
 
-    Raises:
-        UnknownName: There is no such table.
-        MixedRuns: The table has no values that a run could have.
-    """
-    table = read_source(name)
-    if not table.comparable:
-        comparable = [name for name in list_published() if read_source(name).comparable]
-        message = f"{table.name} ({table.title}) has no figures that a run could have"
-        raise MixedRuns(message, remedy=f"compare with {', '.join(comparable)}")
-    return table
+
+def _list_names(run: RunTables) -> dict[str, list[str]]:
+    """Return the names of each model: its label, its plug-in, and that without the library."""
+    names = {}
+    for model in run.manifest.get("models", []):
+        label, name = str(model.get("label")), str(model.get("name"))
+        names[label] = [*map(normalize_name, (label, name, name.rpartition("/")[2]))]
+    return names
+
+
+def _match_metrics(
+    run: RunTables, table: PublishedTable, published: pd.DataFrame
+) -> dict[tuple[str, Any], str]:
+    """Return the title of the run's metric for each published metric and cutoff."""
+    titles = {}
+    pairs = published[["metric", "cutoff"]].drop_duplicates()
+    for metric, cutoff in pairs.itertuples(index=False):
+        name, _, label = table.metrics.get(metric, metric).partition(":")
+        matches, detected = [], []
+        for each in views.collect_definitions(run).values():
+            detector, _, value = str(each.parameters.get("label", "")).rpartition(".")
+            if (
+                normalize_name(each.name) == normalize_name(name)
+                and each.title == format_title(each.title.partition("@")[0], cutoff)
+                and label in {"", value}
+            ):
+                matches.append(each.title)
+                if normalize_name(detector.partition(".")[0]) == table.detector:
+                    detected.append(each.title)
+        matches = detected or matches
+        if len(matches) == 1 or (matches and not label):
+            titles[metric, cutoff] = matches[0]
+    return titles
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """An estimate of a run, and the texts that match its model, dataset, group and target."""
+
+    model: str
+    metric: views.Definition
+    k: float
+    is_first: bool
+    texts: Mapping[str, set[str]]
+    values: Mapping[str, float]
+
+    def matches(self, criteria: Mapping[str, set[str]], cutoff: float) -> bool:
+        """Return whether it meets the criteria; without one on group or target, it has none."""
+        if "dataset" not in criteria and not self.is_first:
+            return False
+        same_k = math.isnan(cutoff) or math.isnan(self.k) or cutoff == self.k
+        return (
+            same_k
+            and all(part in criteria or "" in self.texts[part] for part in ("group", "target"))
+            and all(
+                texts == {_ANY} or not texts.isdisjoint(self._list_texts(name))
+                for name, texts in criteria.items()
+            )
+        )
+
+    def _list_texts(self, name: str) -> set[str]:
+        if name in self.texts:
+            return self.texts[name]
+        settings = [str(self.metric.parameters.get(setting)) for setting in name.split()]
+        return {normalize_name(settings[0]), normalize_name(" ".join(settings))}
+
+
+def _match_joins(run: RunTables, table: PublishedTable) -> Iterator[_Match]:
+    """Yield the estimates that the joins of a table name; of pairs with one name the first."""
+    estimates, rows = [*collect_estimates(run)], to_records(load_published(table.name))
+    labels = {normalize_name(str(row.get("model_training", ""))) for row in rows}
+    for row in rows:
+        compared: dict[tuple[str, str], Join] = {}
+        for join in table.joins:
+            if not join.applies_to(row):
+                continue
+            criteria, name = join.build_criteria(row), join.format_name(row)
+            others = {**criteria}
+            if normalize_name(join.otherwise) in criteria.get("model", ()):
+                others["model"] = {_ANY}
+            for each in estimates:
+                value = each.values.get(join.figure, math.nan)
+                is_other = join.otherwise and normalize_name(each.model) not in labels
+                if (
+                    normalize_name(each.metric.name) == normalize_name(join.metric)
+                    and not math.isnan(value)
+                    and each.matches(others if is_other else criteria, row["cutoff"])
+                    and compared.setdefault((each.model, name), join) is join
+                ):
+                    yield each.model, name, row, join.scale * value + join.offset
+
+
+def collect_estimates(run: RunTables) -> Iterator[_Estimate]:
+    """Yield every headline estimate of the run, of each dataset and of their mean."""
+    definitions, names, single = (
+        views.collect_definitions(run),
+        _list_names(run),
+        list_single_datasets(run),
+    )
+    statistics = _collect_statistics(run)
+    for row in to_records(views.select_headline(run, run.metrics)):
+        dataset, model, title = row["dataset"], row["model"], views.get_title(row)
+        is_overall = dataset == views.ALL or single == [dataset]
+        key = (dataset, model, title, row["group"], row["target"])
+        yield _Estimate(
+            model=model,
+            metric=definitions[title],
+            k=row["k"],
+            is_first=dataset in single[:1],
+            texts={
+                "model": {*names.get(model, [normalize_name(model)])},
+                "dataset": {normalize_name(dataset), *[_OVERALL] * is_overall},
+                "group": _list_labels(row["group"]),
+                "target": _list_labels(row["target"]),
+            },
+            values={**statistics.get(key, {}), "value": row["value"]},
+        )
+
+
+def _list_labels(text: str) -> set[str]:
+    """Return the texts that match a group or target: ``gender=F`` and ``F``."""
+    attribute, _, value = text.rpartition("=")
+    return {normalize_name(text), normalize_name(text if " " in attribute else value)}
+
+
+def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float]]:
+    """Return the results of tests, by the key of the estimate: means, and the median p."""
+    tests = run.significance
+    of_models = tests["between"] == "models"
+    columns: dict[str, Any] = {
+        "statistic": fmean,
+        "effect_size": fmean,
+        "difference": fmean,
+        "p": "median",
+    }
+    tests = tests.astype(dict.fromkeys(columns, float)).assign(
+        model=np.where(of_models, tests["a"], tests["model"]),
+        test=tests["test"] + " " + tests["b"].where(of_models, tests["between"]),
+        title=[*map(format_title, tests["metric"], tests["k"])],
+    )
+    keys = ["dataset", "model", "title", "group", "target", "test"]
+    statistics: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in to_records(tests.groupby(keys, sort=False).agg(columns).reset_index()):
+        values = {f"{column} {row['test']}": row[column] for column in columns}
+        statistics.setdefault(tuple(row[key] for key in keys[:-1]), {}).update(values)
+    return statistics
 
 
 def list_remarks(run: RunTables, name: str) -> list[str]:
@@ -459,110 +458,47 @@ def list_remarks(run: RunTables, name: str) -> list[str]:
         UnknownName: There is no such table.
     """
     table = read_source(name)
-    published = load_published(table.name)
+    published, single = load_published(table.name), list_single_datasets(run)
     remarks = [f"{table.title}. {table.citation}", *table.remarks]
-    published_data = ", ".join(filter(None, published["dataset"].unique()))
-    names = dict.fromkeys(str(item.get("name")) for item in run.manifest.get("datasets", []))
-    datasets = ", ".join(names)
-    if published_data and datasets:
-        remarks.append(f"Published for {published_data}; this run uses {datasets}.")
-    matched = _match_systems(run, table)
+    data = ", ".join(filter(None, published["dataset"].unique()))
+    datasets = dict.fromkeys(str(item.get("name")) for item in run.manifest.get("datasets", []))
+    if data and datasets:
+        remarks.append(f"Published for {data}; this run uses {', '.join(datasets)}.")
+    matched = _match_systems(run, table, published)
     systems = {normalize_name(system): system for system in filter(None, published["system"])}
-    absent = [system for key, system in systems.items() if key not in matched and not table.joins]
-    if absent:
+    absent = [system for key, system in systems.items() if key not in matched]
+    if absent and not table.joins:
         remarks.append(f"Published, but not in this run: {', '.join(absent)}.")
-    single = list_single_datasets(run)
     if len(single) > 1 and not any("dataset" in join.match for join in table.joins):
         remarks.append(f"Only the dataset {single[0]} of the run is compared.")
     return remarks
 
 
-def _build_row(
-    table: str, label: str, row: Mapping[str, Any], measured: float, tolerance: float
-) -> dict[str, object]:
-    difference = measured - row["value"]
-    return {
-        "table": table,
-        "system": label,
-        "metric": row["metric"],
-        "k": row["cutoff"],
-        "published": row["value"],
-        "published_std": row["std"],
-        "measured": measured,
-        "difference": difference,
-        "relative": difference / row["value"] if row["value"] else math.nan,
-        "within": abs(difference) <= tolerance + _ROUNDING,
-    }
-
-
-def _match_systems(run: RunTables, table: PublishedTable) -> dict[str, list[str]]:
-    """Return the labels of the run's models for each published system that they match."""
-    systems = set(map(normalize_name, filter(None, load_published(table.name)["system"])))
-    renamed = {
-        normalize_name(ours): normalize_name(published)
-        for published, ours in table.systems.items()
-    }
-    labels: dict[str, dict[int, list[str]]] = {}
-    for model in run.manifest.get("models", []):
-        label, name = str(model.get("label")), str(model.get("name"))
-        for rank, alias in enumerate((label, name, name.rpartition("/")[2])):
-            key = renamed.get(normalize_name(alias), normalize_name(alias))
-            if key in systems:
-                labels.setdefault(key, {}).setdefault(rank, []).append(label)
-                break
-    return {key: ranks[min(ranks)] for key, ranks in labels.items()}
-
-
-def _match_metrics(run: RunTables, table: PublishedTable) -> dict[tuple[str, Any], str]:
-    """Return the title of the run's metric for each published metric and cutoff."""
-    definitions = views.collect_definitions(run).values()
-    pairs = load_published(table.name)[["metric", "cutoff"]].drop_duplicates()
-    titles = {}
-    for metric, cutoff in pairs.itertuples(index=False):
-        name, _, label = table.metrics.get(metric, metric).partition(":")
-        matches = [
-            definition
-            for definition in definitions
-            if normalize_name(definition.name) == normalize_name(name)
-            and definition.title == format_title(definition.title.partition("@")[0], cutoff)
-            and (not label or _split_label(definition)[1] == label)
-        ]
-        matches = [
-            match for match in matches if normalize_name(_split_label(match)[0]) == table.detector
-        ] or matches
-        if len(matches) == 1 or (matches and not label):
-            titles[metric, cutoff] = matches[0].title
-    return titles
-
-
-def _split_label(definition: views.Definition) -> tuple[str, str]:
-    """Return the detector and the value of a metric's label."""
-    label = str(definition.parameters.get("label", ""))
-    return label.partition(".")[0], label.rpartition(".")[2]
-
-
 def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> wording.Table:
     """Return the rows of ``reference.csv`` of one published table as a table."""
-    rows = to_records(frame)
-    by_metric: dict[str, list[float]] = {}
-    for row in rows:
-        values = by_metric.setdefault(row["metric"], [])
-        values += (row[name] for name in ("published", "measured", "difference"))
-    places = {metric: wording.count_decimals(values) for metric, values in by_metric.items()}
+    values = ["published", "measured", "difference"]
+    places = {
+        metric: wording.count_decimals(own.to_numpy().ravel())
+        for metric, own in frame.groupby("metric")[values]
+    }
+
+    def format_percent(row: Mapping[str, Any]) -> Cell:
+        relative = row["relative"]
+        return Cell("" if math.isnan(relative) else f"{relative:+.1%}", relative)
+
+    def make_cell(column: str) -> Callable[[Mapping[str, Any]], Cell]:
+        return lambda row: number_cell(row[column], places[row["metric"]])
+
     table = wording.tabulate(
         f"Comparison with {name}",
-        rows,
+        to_records(frame),
         {
             "model": lambda row: row["system"],
             "metric": lambda row: format_title(row["metric"], row["k"]),
-            "published": lambda row: number_cell(row["published"], places[row["metric"]]),
-            "measured": lambda row: number_cell(row["measured"], places[row["metric"]]),
-            "difference": lambda row: number_cell(row["difference"], places[row["metric"]]),
-            "relative": lambda row: Cell(
-                "" if math.isnan(row["relative"]) else f"{row['relative']:+.1%}", row["relative"]
-            ),
+            **{column: make_cell(column) for column in values},
+            "relative": format_percent,
             "within": lambda row: "yes" if row["within"] else "no",
         },
-        remarks if rows else ["It has no model and metric of this run.", *remarks],
+        [*["It has no model and metric of this run."] * frame.empty, *remarks],
     )
     return wording.state_cutoff_once(table)

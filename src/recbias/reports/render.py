@@ -1,47 +1,43 @@
-"""The content of a report, from what it was made, and its rendering as HTML, JSON and Markdown.
+"""The content of a report, from what it was made, and its rendering in each format.
 
-The page loads nothing from elsewhere; undefined values are null in JSON.
+The templates beside this module hold the text of pages. A page loads nothing from elsewhere;
+undefined values are null in JSON.
 """
 
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import json
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property, partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pandas as pd
 
 from recbias.core.files import has_file
-from recbias.reports import svg, views, wording
+from recbias.core.measures import Direction
+from recbias.formats.manifest import Manifest
+from recbias.reports import svg, tables, views, wording
 from recbias.reports.conclusions import collect_conclusions, split_conclusions
-from recbias.reports.environments import make_download, read_resource, render
 from recbias.reports.examples import collect_examples
-from recbias.reports.gallery import (
-    Figure,
-    draw_first_picture,
-    draw_gallery,
-    draw_narrow_groups,
-)
-from recbias.reports.group_tables import build_group_tables
-from recbias.reports.llm import build_reply_tables, read_trials, tabulate_searches
+from recbias.reports.gallery import Figure, draw_first_picture, draw_gallery, draw_narrow_groups
 from recbias.reports.published import build_reference_table
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import Plot
-from recbias.reports.tables import (
-    build_agreement_tables,
-    build_check_table,
-    build_fold_table,
-    build_summary,
-    tabulate_comparisons,
-)
 from recbias.reports.verdict import build_verdict
-from recbias.reports.wording import Table, format_count, format_setting, tabulate
+from recbias.reports.wording import Cell, Safe, Table, format_count, format_setting, to_line
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # ---- facts ----
 
@@ -58,99 +54,84 @@ class Fact(NamedTuple):
 def describe_data(run: RunTables) -> list[Fact]:
     """Return the data and settings of the run: datasets, queries, split, k and seeds."""
     manifest, spec = run.manifest, run.spec
-    facts = [fact for dataset in manifest.get("datasets", []) for fact in _describe(dataset, spec)]
-    facts += [_describe_queries(queries, run) for queries in manifest.get("queries", [])]
-    if limit := manifest.get("limit"):
-        queries = format_count(limit, "query")
-        facts.append(Fact("Smoke test", f"the first {queries} only (--limit)"))
-    if spec.get("split"):
-        facts.append(Fact("Split", format_setting(spec["split"])))
-    if spec.get("k"):
-        facts.append(Fact("List length k", str(spec["k"])))
-    if seeds := manifest.get("seeds"):
-        facts.append(Fact("Seeds" if len(seeds) > 1 else "Seed", ", ".join(map(str, seeds))))
-    return facts
+    datasets, queries = manifest.get("datasets", []), manifest.get("queries", [])
+    facts = [fact for dataset in datasets for fact in _describe_dataset(dataset)]
+    for asked in queries:
+        of = f" of {asked['dataset']}" * (len(queries) > 1)
+        facts.append(Fact("Queries", _describe_queries(asked, datasets, of)))
+    seeds, limit = manifest.get("seeds") or [], manifest.get("limit")
+    return facts + _list_facts(
+        {
+            "Smoke test": limit and f"the first {format_count(limit, 'query')} only (--limit)",
+            "Split": format_setting(spec.get("split") or ""),
+            "List length k": spec.get("k"),
+            "Seeds" if len(seeds) > 1 else "Seed": ", ".join(map(str, seeds)),
+        }
+    )
 
 
-def _describe(dataset: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Fact]:
-    """Yield the size of a dataset and its filters."""
-    label, counts = dataset.get("label"), dataset.get("counts") or {}
+def _list_facts(texts: Mapping[str, object]) -> list[Fact]:
+    return [Fact(name, str(text)) for name, text in texts.items() if text]
+
+
+def _describe_dataset(dataset: Mapping[str, Any]) -> list[Fact]:
+    """Return the size of a dataset and its filters."""
+    label, counts = str(dataset.get("label")), dataset.get("counts", {})
     sizes = ", ".join(
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in counts.items()
         if number and not name.startswith((_BEFORE, "_"))
     )
-    yield Fact("Dataset", f"{label}: {sizes}" if sizes else str(label))
     before = [number for name, number in counts.items() if name.startswith(_BEFORE)]
-    if before:
-        yield Fact("Before filtering", f"{before[0]:,} interactions")
-    if filters := _find_filters(spec, label):
-        yield Fact("Filters", format_setting(filters))
+    filters = [
+        {"name": each["name"], **(each["parameters"] or {})} for each in dataset.get("filters", [])
+    ]
+    return _list_facts(
+        {
+            "Dataset": f"{label}: {sizes}" if sizes else label,
+            "Before filtering": before and f"{before[0]:,} interactions",
+            "Filters": format_setting(filters),
+        }
+    )
 
 
-def _find_filters(spec: Mapping[str, Any], label: object) -> object:
-    value = spec.get("dataset")
-    datasets = value if isinstance(value, list) else [value]
-    for dataset in datasets:
-        if isinstance(dataset, dict) and (len(datasets) == 1 or dataset.get("label") == label):
-            return dataset.get("filters")
-    return None
+def _describe_queries(
+    asked: Mapping[str, Any], datasets: Sequence[Mapping[str, Any]], of: str
+) -> str:
+    """Return the number of queries, the total and the conditions."""
+    number, unit = asked["asked"], asked["unit"]
+    conditions = {k: v for k, v in (asked.get("parameters") or {}).items() if v}
+    folds = conditions.pop("folds", 1)
+    counts = [each.get("counts", {}) for each in datasets if each["label"] == asked["dataset"]]
+    total = counts[0].get(f"{unit}s", 0) if counts else 0
+    samples = f"{folds} disjoint samples of " if folds != 1 else ""
+    text = f"{samples}{format_count(number, unit)}" + f" (of {total:,})" * (total > number)
+    return f"{text}{of} {format_setting(conditions)}".strip()
 
 
 def count_asked(run: RunTables) -> str:
     """Return how many users, prompts or sentences are asked: ``600 users``; blank if unknown."""
     counts: dict[str, int] = {}
     for queries in run.manifest.get("queries", []):
-        unit = str(queries.get("unit", "query"))
-        counts[unit] = max(counts.get(unit, 0), queries.get("asked", 0))
+        counts[queries["unit"]] = max(counts.get(queries["unit"], 0), queries["asked"])
     return ", ".join(format_count(n, unit) for unit, n in counts.items() if n)
-
-
-def _describe_queries(queries: Mapping[str, Any], run: RunTables) -> Fact:
-    """Return the number of queries, the total and the conditions."""
-    settings = run.spec.get("queries")
-    conditions = dict(settings) if isinstance(settings, dict) else {}
-    folds = conditions.pop("folds", 1)
-    number, unit = queries.get("asked", 0), queries.get("unit", "query")
-    total = _count_queries(run, queries.get("dataset"), unit)
-    samples = f"{folds} disjoint samples of " if folds != 1 else ""
-    texts = [
-        samples + format_count(number, unit),
-        f"(of {total:,})" if total > number else "",
-        f"of {queries.get('dataset')}" if len(run.manifest["queries"]) > 1 else "",
-        format_setting(
-            {name: value for name, value in conditions.items() if name != "name" and value}
-        ),
-    ]
-    return Fact("Queries", " ".join(filter(None, texts)))
-
-
-def _count_queries(run: RunTables, label: object, unit: str) -> int:
-    """Return the number of a dataset's units, such as users; 0 if the manifest has none."""
-    for dataset in run.manifest.get("datasets", []):
-        if dataset.get("label") == label:
-            return int((dataset.get("counts") or {}).get(f"{unit}s", 0))
-    return 0
 
 
 def describe_execution(run: RunTables) -> list[Fact]:
     """Return how the run was executed: version, time, memory and platform."""
     manifest = run.manifest
     seconds, memory = manifest.get("seconds"), manifest.get("peak_memory_mb")
-    texts = {
-        "recbias": manifest.get("recbias"),
-        "Started": manifest.get("started"),
-        "Duration": wording.format_duration(seconds)
-        if isinstance(seconds, (int, float))
-        else None,
-        "Peak memory": f"{memory:,.0f} MB" if isinstance(memory, (int, float)) else None,
-        "Devices": _describe_devices(manifest),
-        "Spec digest": manifest.get("spec_digest"),
-        "Commit": manifest.get("commit"),
-        "Python": manifest.get("python"),
-        "Platform": manifest.get("platform"),
-    }
-    return [Fact(name, str(text)) for name, text in texts.items() if text]
+    names = ("spec_digest", "commit", "python", "platform")
+    return _list_facts(
+        {
+            "recbias": manifest.get("recbias"),
+            "Started": manifest.get("started"),
+            "Duration": "" if seconds is None else wording.format_duration(seconds),
+            "Peak memory": "" if memory is None else f"{memory:,.0f} MB",
+            "Devices": _describe_devices(manifest),
+            **{name.replace("_", " ").capitalize(): manifest.get(name) for name in names},
+        }
+    )
 
 
 def _describe_devices(manifest: Mapping[str, Any]) -> str:
@@ -170,25 +151,6 @@ def _describe_devices(manifest: Mapping[str, Any]) -> str:
     if len(labels) == 1:
         return next(iter(labels))
     return "; ".join(f"{text}: {', '.join(names)}" for text, names in labels.items())
-
-
-def build_models_table(run: RunTables) -> Table:
-    """Return one row per model with its settings."""
-    return tabulate(
-        "Models",
-        run.manifest.get("models", []),
-        {
-            "model": lambda model: str(model.get("label")),
-            "plug-in": lambda model: str(model.get("name")),
-            "parameters": _describe_parameters,
-        },
-    )
-
-
-def _describe_parameters(model: Mapping[str, Any]) -> str:
-    parameters = format_setting(model.get("parameters") or {})
-    tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
-    return "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
 
 
 # ---- content ----
@@ -223,19 +185,19 @@ class Content:
     data = _build_by(describe_data)
     execution = _build_by(describe_execution)
     definitions = _build_by(views.group_definitions)
-    checks = _build_by(build_check_table)
-    summary = _build_by(build_summary)
-    tradeoffs = _build_by(views.build_tradeoff_table)
-    group_tables = _build_by(build_group_tables)
-    fold_table = _build_by(build_fold_table)
-    agreement_tables = _build_by(build_agreement_tables)
-    replies = _build_by(build_reply_tables)
-    pairs = _build_by(tabulate_comparisons)
-    models = _build_by(build_models_table)
+    checks = _build_by(tables.build_check_table)
+    summary = _build_by(tables.build_summary)
+    tradeoffs = _build_by(tables.build_tradeoff_table)
+    group_tables = _build_by(tables.build_group_tables)
+    fold_table = _build_by(tables.build_fold_table)
+    agreement_tables = _build_by(tables.build_agreement_tables)
+    replies = _build_by(tables.build_reply_tables)
+    pairs = _build_by(tables.tabulate_comparisons)
+    models = _build_by(tables.build_models_table)
     gallery = _build_by(draw_gallery)
     narrow_groups = _build_by(draw_narrow_groups)
     families = _build_by(views.collect_comparisons)
-    searches = _build_by(tabulate_searches)
+    searches = _build_by(tables.tabulate_searches)
 
     @cached_property
     def published(self) -> dict[str, Table]:
@@ -272,18 +234,17 @@ class Content:
     @property
     def tables(self) -> list[Table]:
         """All tables of results in order."""
-        tables = [
-            *([self.summary] if self.summary.rows else []),
-            *(self.tradeoffs, self.checks, *self.group_tables, *self.published.values()),
-            *(*self.agreement_tables, self.fold_table, self.searches),
-        ]
-        return [table for table in tables if table is not None]
+        first = [*self.result_tables[: 1 if self.summary.rows else 0], self.tradeoffs, self.checks]
+        others = [*self.group_tables, *self.published.values(), *self.agreement_tables]
+        found = [*first, *others, self.fold_table, self.searches]
+        return [table for table in found if table is not None]
 
     @property
     def result_tables(self) -> list[Table]:
         """The tables of results without those that have a place of their own."""
-        elsewhere = [*self.group_tables, self.checks, self.fold_table, self.searches]
-        return [table for table in self.tables if not any(table is each for each in elsewhere)]
+        first = [self.summary] if self.summary.rows else []
+        found = [*first, self.tradeoffs, *self.published.values(), *self.agreement_tables]
+        return [table for table in found if table is not None]
 
     @property
     def plots(self) -> tuple[Plot, ...]:
@@ -309,113 +270,320 @@ class Content:
             outcomes.setdefault(method, []).append(outcome)
         return [f"{method}. Significant: {'; '.join(each)}." for method, each in outcomes.items()]
 
+    @property
+    def counts(self) -> dict[str, str]:
+        """What the sections of a page hold, in a few words."""
+        n_tested = sum(family.n_tested for family in self.families)
+        significant = sum(family.significant for family in self.families)
+        models = format_count(len(views.list_models(self.run)), "model")
+        metrics = format_count(len(views.collect_definitions(self.run)), "metric")
+        comparisons = format_count(n_tested, "comparison")
+        return {
+            "results": f"{models}, {metrics}{self.summary.title.removeprefix('Results')}",
+            "significance": f"{significant:,} of {comparisons} significant",
+        }
+
+    @property
+    def byline(self) -> str:
+        """When the run started, how long it took, and how many users or prompts it asked."""
+        facts = dict(self.execution)
+        parts = [
+            facts.get("Started", "")[:16].replace("T", " "),
+            f"took {facts['Duration']}" if "Duration" in facts else "",
+            count_asked(self.run),
+            f"recbias {facts['recbias']}" if "recbias" in facts else "",
+        ]
+        return " · ".join(filter(None, parts))
+
+
+# ---- pages ----
 
 _LONG_TABLE = 12  # a table with more rows than this scrolls within its box, except the summary
 _LONGEST_PAIRS = 1000  # the number of comparisons on the page, those with the largest effects
+_MOST_ROWS = 60  # of the comparisons in Markdown
 
 # the files that a page links to
 _FILES = ("metrics.csv", "significance.csv", "spec.yaml", "manifest.json", "per_unit.parquet")
 
-_PRINTED = ("data", "checks", "results", "groups")  # sections that are on paper, folded or not
-
 _MARKS = {"pass": "✓", "fail": "✗", "undecided": "?", "none": ""}
-
-
-def _list_sections(content: Content) -> dict[str, tuple[str, str]]:
-    """Return the title of each section that a page has, and what it holds in a few words."""
-    tests = sum(family.n_tested for family in content.families)
-    significant = sum(family.significant for family in content.families)
-    counts = {
-        "model": len(views.list_models(content.run)),
-        "metric": len(views.collect_definitions(content.run)),
-    }
-    sizes = ", ".join(format_count(number, noun) for noun, number in counts.items())
-    cutoff = content.summary.title.removeprefix("Results")
-    others = [plot for plot in content.plots if not plot.name.startswith("groups-")]
-    dataset = "; ".join(fact.text for fact in content.data if fact.name == "Dataset")
-    worst = f"the worst {content.examples[0]}; data of single units"
-    n_plots = format_count(len(others), "plot") if others else ""
-    n_significant = f"{significant:,} of {format_count(tests, 'comparison')} significant"
-    sections = {
-        "data": (content.data, "Data and settings", dataset),
-        "checks": (content.checks, "Checks", ""),
-        "results": (True, "Results", f"{sizes}{cutoff}"),
-        "groups": (content.group_tables or len(others) < len(content.plots), "Groups", ""),
-        "examples": (content.examples[1], "Examples", worst),
-        "replies": (content.replies, "Replies of language models", ""),
-        "plots": (others or content.gallery.failed, "Plots", n_plots),
-        "significance": (content.families, "Significance", n_significant),
-        "searches": (content.searches, "Hyperparameter search", ""),
-        "definitions": (True, "Definitions", ""),
-        "models": (True, "Models", ""),
-        "glossary": (True, "Glossary", ""),
-        "files": (True, "Spec, files and citation", ""),
-        "provenance": (True, "Provenance", ""),
-    }
-    return {name: (title, hint) for name, (is_there, title, hint) in sections.items() if is_there}
+_URL = "https://github.com/recbias/recbias"
 
 
 def render_html(content: Content) -> str:
     """Return the page."""
-    manifest = content.run.manifest
-    script = read_resource("page.js")
+    manifest, script = content.run.manifest, read_resource("page.js")
     spec = str(wording.strip_folders(content.run.spec_text))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render(
         "report.html.jinja",
         content=content,
-        title=wording.to_line(manifest.get("name", "Report")),
-        byline=_build_byline(content),
-        sections=_list_sections(content),
-        printed=_PRINTED,
+        manifest=Manifest.model_validate(manifest),
+        group_plots=[plot for plot in content.plots if plot.name.startswith("groups-")],
+        other_plots=[plot for plot in content.plots if not plot.name.startswith("groups-")],
+        title=to_line(manifest.get("name", "Report")),
         marks=_MARKS,
         long=_LONG_TABLE,
         longest=_LONGEST_PAIRS,
-        policy=_build_policy(script),
-        citation=_build_citation(content),
+        script_digest=Safe(digest),
+        url=_URL,
         files_beside=[name for name in _FILES if has_file(content.run.folder / name)],
-        style=wording.Safe(read_resource("page.css")),
-        plot_style=wording.Safe(read_resource("plot.css")),
-        script=wording.Safe(script),
+        style=Safe(read_resource("page.css")),
+        plot_style=Safe(read_resource("plot.css")),
+        script=Safe(script),
         spec_text=spec,
-        spec_download=make_download("YAML", "Spec", "spec.yaml", spec),
-        tracebacks=[
-            (failure.get("stage"), failure["traceback"])
-            for failure in manifest.get("failures", [])
-            if failure.get("traceback")
-        ],
+        spec_download=_make_download("YAML", "Spec", "spec.yaml", spec),
     )
 
 
-def _build_policy(script: str) -> wording.Safe:
-    """Return the content security policy: no requests, and no script but the page's own."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return wording.Safe(
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+def render_markdown(content: Content) -> str:
+    """Return the report; its plots are files in ``figures/``."""
+    title = content.run.manifest.get("name", "Report")
+    text = render("report.md.jinja", content=content, title=title, longest=_MOST_ROWS)
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A table under a title, below a sentence and a plot if there are any."""
+
+    title: str
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    note: str = ""
+    plot: Plot | None = None
+
+    @property
+    def grid(self) -> Table:
+        """The table as it is shown."""
+        return wording.tabulate_frame(self.title, self.table)
+
+
+def write_sections(
+    folder: Path, sentences: Sequence[str], notes: Sequence[str], sections: Sequence[Section]
+) -> None:
+    """Write ``report.html``, ``report.md`` and the plots into a folder, which is made.
+
+    Args:
+        folder: The folder.
+        sentences: What the report says; the first one is its title.
+        notes: What was left out.
+        sections: The sections; those without a row and a plot are left out.
+    """
+    shown = [each for each in sections if len(each.table) or each.plot]
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for plot in (each.plot for each in shown if each.plot):
+        path = folder / "figures" / f"{plot.name}.svg"
+        path.write_text(plot.document(), encoding="utf-8")
+    for kind in ("md", "html"):
+        text = render(
+            f"sections.{kind}.jinja",
+            answer=sentences[0],
+            sentences=sentences[1:],
+            notes=notes,
+            sections=shown,
+            style=Safe(read_resource("page.css")),
+            plot_style=Safe(read_resource("plot.css")),
+        )
+        (folder / f"report.{kind}").write_text(text, encoding="utf-8")
+
+
+# ---- templates ----
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]|~$#!])")
+_HYPHEN = re.compile(r"(?<![^\s([])-(?=\d)")
+
+
+def render(name: str, **context: object) -> str:
+    """Render a template of this package.
+
+    Text from the context is put on one line and escaped, unless a filter says otherwise.
+    """
+    return _load_environment(name.split(".")[1]).get_template(name).render(context)
+
+
+@cache
+def _load_environment(kind: str) -> Environment:
+    """Return the environment of the templates of a format: ``html``, ``md`` or ``tex``."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    escape = {"html": to_line, "md": escape_markdown, "tex": escape_latex}[kind]
+    brackets: dict[str, Any] = {}
+    if kind == "tex":  # braces are its own
+        brackets = {"block_start_string": "<%", "block_end_string": "%>"}
+        brackets |= {"variable_start_string": "<<", "variable_end_string": ">>"}
+    environment = Environment(
+        loader=FunctionLoader(read_resource),
+        autoescape=True,
+        finalize=lambda value: escape(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        **brackets,
     )
+    environment.globals |= {
+        "direction_labels": views.DIRECTION_LABELS,
+        "sort_first": {"higher": "descending", "lower": "ascending"},
+    }
+    environment.filters |= {
+        "dict": dict,
+        "downloads": _list_downloads,
+        "block": wording.escape,
+        "code": _indent_code,
+        "counted": format_count,
+        "label": _name_label,
+        "lines": partial(textwrap.wrap, width=_MOST_CHARACTERS, break_long_words=False),
+        "minus": _typeset_minus,
+        "number": lambda text: Safe(_MINUS_SIGN.sub("$-$", escape_latex(text))),
+        "setting": format_setting,
+        "sort_value": _get_sort_value,
+        "zip": partial(zip, strict=False),
+    }
+    return environment
 
 
-def _build_citation(content: Content) -> str:
-    manifest = content.run.manifest
-    version, digest = manifest.get("recbias", ""), str(manifest.get("spec_digest", ""))[:16]
-    started = str(manifest.get("started", ""))[:19]
-    return f"recbias {version}, run of {started} UTC, spec digest {digest}, {_URL}."
+@cache
+def read_resource(name: str) -> str:
+    """Return a text file that is packaged beside this module."""
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _build_byline(content: Content) -> str:
-    """Return when the run started, how long it took, and how many users or prompts it asked."""
-    facts = dict(content.execution)
-    asked = count_asked(content.run)
-    parts = [
-        facts.get("Started", "")[:16].replace("T", " "),
-        f"took {facts['Duration']}" if "Duration" in facts else "",
-        asked,
-        f"recbias {facts['recbias']}" if "recbias" in facts else "",
+def escape_markdown(text: object) -> Safe:
+    r"""Return a text on one line, escaped for Markdown and HTML.
+
+    >>> print(escape_markdown("a|b <i>_x_</i>"))
+    a\|b &lt;i&gt;\_x\_&lt;/i&gt;
+    """
+    line = to_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return Safe(_MARKDOWN.sub(r"\\\1", line))
+
+
+def _typeset_minus(text: object) -> str:
+    """Return a text with minus signs instead of hyphens before numbers.
+
+    >>> _typeset_minus("-0.5 to -0.1, ml-1m")
+    '−0.5 to −0.1, ml-1m'
+    """
+    return _HYPHEN.sub("\N{MINUS SIGN}", to_line(text))
+
+
+def _indent_code(text: str) -> Safe:
+    """Return an indented block, in which Markdown has no markup."""
+    return Safe(textwrap.indent(text, "    ", lambda _: True))
+
+
+def _get_sort_value(value: float, direction: Direction) -> str:
+    return f"{abs(value) if direction == 'zero' else value:.7g}"
+
+
+# ---- LaTeX, CSV and JSON ----
+
+_SPECIAL = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "{}&%$#_"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        '"': r"\char34{}",
+        "∞": r"$\infty$",
+    }
+)
+_MINUS_SIGN = re.compile(r"(?<![\w.)-])-(?=\d)")
+_MOST_COLUMNS = 8  # with more columns than this a table is split by families of metrics
+_MOST_CHARACTERS = 14  # of a line of a heading
+
+
+def escape_latex(text: object) -> Safe:
+    r"""Return a text on one line, escaped for LaTeX.
+
+    >>> print(escape_latex("50% of $x_1$ & more"))
+    50\% of \$x\_1\$ \& more
+    """
+    return Safe(to_line(text).translate(_SPECIAL))
+
+
+def render_latex(table: Table) -> str:
+    r"""Return a table environment, or one for each family of metrics if there are many columns.
+
+    It needs ``\usepackage{booktabs}``.
+    """
+    return render("table.tex.jinja", tables=[*_split_table(table)])
+
+
+def _name_label(title: str) -> str:
+    """Return the label of a table, without the cutoff that its caption states.
+
+    >>> _name_label("Results (@10): accuracy"), _name_label("nDCG@10 by gender")
+    ('results-accuracy', 'ndcg-10-by-gender')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(@\d+\)", "", title).lower()).strip("-")
+
+
+def _split_table(table: Table) -> Iterator[Table]:
+    """Yield tables of at most ``_MOST_COLUMNS``; the columns of a family stay together."""
+    n = table.row_headers
+    room = max(_MOST_COLUMNS - n, 1)
+    families: dict[str, list[int]] = {}
+    for at, column in enumerate(table.columns[n:], start=n):
+        families.setdefault(column.family, []).append(at)
+    if len(table.columns) - n <= room:
+        yield table
+        return
+    packs: list[tuple[str, list[int]]] = []
+    for family, columns in families.items():
+        if packs and len(packs[-1][1]) + len(columns) <= room:
+            packs[-1] = f"{packs[-1][0]}, {family}", [*packs[-1][1], *columns]
+        else:
+            for start in range(0, len(columns), room):
+                later = f", part {start // room + 1}" if start and family else ""
+                packs.append((family + later, columns[start : start + room]))
+    for number, (name, columns) in enumerate(packs, start=1):
+        part = table.select_columns([*range(n), *columns])
+        title = f"{table.title}: {name or f'part {number}'}"
+        yield wording.state_cutoff_once(replace(part, title=title))
+
+
+@dataclass(frozen=True)
+class _Download:
+    """A link that saves a file; ``label`` names the format, and ``subject`` what it holds."""
+
+    label: str
+    subject: str
+    name: str
+    address: str
+
+
+def _list_downloads(table: Table) -> list[_Download]:
+    """Return a table as CSV and as LaTeX."""
+    stem = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")[:60] or "table"
+    return [
+        _make_download("CSV", table.title, f"{stem}.csv", render_csv(table)),
+        _make_download("LaTeX", table.title, f"{stem}.tex", render_latex(table)),
     ]
-    return " · ".join(filter(None, parts))
 
 
-_URL = "https://github.com/recbias/recbias"
+def _make_download(label: str, subject: str, name: str, text: str) -> _Download:
+    content = base64.b64encode(text.encode("utf-8", errors="backslashreplace")).decode()
+    return _Download(label, subject, name, f"data:text/plain;charset=utf-8;base64,{content}")
+
+
+def render_csv(table: Table) -> str:
+    """Return a table as CSV: numbers unrounded, undefined ones as empty cells, marks left out."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(column.title for column in table.columns)
+    writer.writerows(map(_write_cell, row) for row in table.rows)
+    return stream.getvalue()
+
+
+def _write_cell(cell: Cell) -> str:
+    """Return the value of a cell; an interval, which is sorted by its lower end, stays text."""
+    if math.isnan(cell.value) or " to " in cell.text:
+        return "" if cell.text == wording.UNDEFINED else cell.text
+    return f"{cell.value:.15g}"
+
 
 _SCHEMA_VERSION = 1
 """Incremented when a field is removed or changes its meaning."""
@@ -427,26 +595,22 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
     significance = [
         row | {"significant": views.is_significant(row)} for row in to_records(run.significance)
     ]
+    manifest = {key: value for key, value in run.manifest.items() if key != "reports"}
     sections = {
         "schema_version": json.dumps(_SCHEMA_VERSION),
         "verdict": render_value(asdict(build_verdict(run))),
         "conclusions": _render_list(map(asdict, collect_conclusions(run))),
         "metrics": _render_list(to_records(run.metrics)),
         "significance": _render_list(significance),
-        "trials": _render_list(read_trials(run)),
+        "trials": _render_list(tables.read_trials(run)),
         "importances": _render_list(importances),
         "reference": "null" if reference is None else _render_list(to_records(reference)),
         "checks": _render_list(run.manifest.get("checks", [])),
         "definitions": _render_list(map(asdict, views.collect_definitions(run).values())),
-        "manifest": render_value(_drop_reports(run.manifest)),
+        "manifest": render_value(manifest),
     }
     lines = ",\n".join(f"{render_value(name)}: {section}" for name, section in sections.items())
     return f"{{\n{lines}\n}}\n"
-
-
-def _drop_reports(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest without the digests of reports, which are written after them."""
-    return {key: value for key, value in manifest.items() if key != "reports"}
 
 
 def _render_list(rows: Iterable[object]) -> str:
@@ -467,17 +631,3 @@ def replace_undefined(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [*map(replace_undefined, value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-_MOST_ROWS = 60  # of the comparisons in Markdown, those with the largest effects
-
-
-def render_markdown(content: Content) -> str:
-    """Return the report; its plots are files in ``figures/``."""
-    text = render(
-        "report.md.jinja",
-        content=content,
-        title=content.run.manifest.get("name", "Report"),
-        longest=_MOST_ROWS,
-    )
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"

@@ -1,4 +1,4 @@
-"""The tables of a report: results, settings, checks, comparisons.
+"""The tables of a report: results, groups, checks, comparisons, re-ranking, replies, searches.
 
 The best value of a column is bold, superscript marks show what is significant, and footnotes count
 undefined values.
@@ -6,32 +6,31 @@ undefined values.
 
 from __future__ import annotations
 
-import itertools
+import json
 import math
 import string
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import compress
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.measures import DATASET, Direction
+from recbias.core.files import has_file, open_input
+from recbias.core.measures import ALL, DATASET, FIT_COLUMNS, SERVED, Direction
+from recbias.core.text import MAX_VALUE_LENGTH, make_printable
 from recbias.reports import views, wording
-from recbias.reports.questions import (
-    compute_effect,
-    explain_equal,
-    explain_zero,
-    rank_effect,
-)
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import (
     DIRECTION_LABELS,
+    Comparisons,
     Definition,
     Row,
     collect_definitions,
+    format_title,
     get_title,
     select_varying,
 )
@@ -40,7 +39,10 @@ from recbias.reports.wording import (
     Column,
     Table,
     count_decimals,
+    format_setting,
     format_value,
+    get_label_name,
+    get_label_value,
     interval_cell,
     make_heading,
     number_cell,
@@ -48,161 +50,100 @@ from recbias.reports.wording import (
     state_cutoff_once,
     tabulate,
 )
-from recbias.statistics.agreement import Agreement, kendall_tau
+from recbias.statistics.agreement import kendall_tau
+from recbias.statistics.groups import mark_few_beside_many
+from recbias.statistics.trend import NAME as TREND
 
-_PLACE = ("dataset", "group", "target")
 _BOUNDS = ("value", "ci_low", "ci_high")
+_PART = ("group", "target")
 
-Head: TypeAlias = tuple[str, ...]
-"""The texts that head a row."""
+_Head: TypeAlias = tuple[str, ...]  # the texts that head a row
+_Cells: TypeAlias = dict[_Head, Cell]
 
-FilledColumn: TypeAlias = tuple[Column, dict[Head, Cell]]
-"""A column with its cells by the head of the row."""
+_BEST = "Bold: the best of the column in the metric's direction; underlined: the second best."
 
 
-def build_check_table(run: RunTables) -> Table | None:
-    """Return one row for each check, model and value, failed checks first; None without checks."""
-    rows = [dict(check) for check in run.manifest.get("checks", [])]
-    if not rows:
-        return None
-    rows.sort(key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
+def _lay_out(
+    title: str,
+    names: Sequence[str],
+    heads: Iterable[_Head],
+    columns: Sequence[tuple[Column, _Cells]],
+    notes: Iterable[str] = (),
+    marks: Mapping[str, str] | None = None,
+) -> Table:
+    """Return a table with a row for each head, and the columns of cells by head behind it.
+
+    ``marks`` are those of the last name of a head, such as the letters of models.
+    """
+    rows = tuple(
+        (
+            *map(Cell, head[:-1]),
+            Cell(head[-1], mark=(marks or {}).get(head[-1], "")),
+            *(cells.get(head, Cell("")) for _, cells in columns),
+        )
+        for head in heads
+    )
+    best = [_BEST] * any(cell.best for _, cells in columns for cell in cells.values())
+    heads_and_columns = (*map(Column, names), *(column for column, _ in columns))
+    return Table(title, heads_and_columns, rows, (*best, *notes))
+
+
+def _get_key(row: Row, names: Iterable[str]) -> _Head:
+    return tuple(str(row[name]) for name in names)
+
+
+def _group_by(rows: Iterable[Row], names: Sequence[str]) -> dict[_Head, list[Row]]:
+    groups: dict[_Head, list[Row]] = {}
     for row in rows:
-        ends = {name: math.nan if row[name] is None else row[name] for name in _BOUNDS}
-        row.update(ends, places=count_decimals(ends.values()))
-    varying = [name for name in _PLACE if len({row[name] for row in rows}) > 1]
-    table = tabulate(
-        "Checks",
-        rows,
-        {
-            **pick("model"),
-            "metric": lambda row: make_heading(get_title(row)),
-            **pick(*varying),
-            "value": lambda row: number_cell(row["value"], row["places"]),
-            "95% interval": lambda row: interval_cell(
-                row["ci_low"], row["ci_high"], row["places"], "none"
-            ),
-            **pick("limit"),
-            "verdict": _name_verdict,
-        },
-        _explain(rows),
-    )
-    return state_cutoff_once(table)
+        groups.setdefault(_get_key(row, names), []).append(row)
+    return groups
 
 
-def _name_verdict(row: Row) -> Cell:
-    is_strict = row["failed"] and row["verdict"] == "undecided"
-    return Cell(f"{row['verdict']}{' (strict)' * is_strict}", best=row["failed"])
+def _sort_models(run: RunTables, rows: Sequence[Row]) -> list[str]:
+    """Return the models of rows in the order of the run."""
+    present = {row["model"] for row in rows}
+    return [model for model in views.list_models(run) if model in present]
 
 
-def _explain(rows: Sequence[Row]) -> list[str]:
-    n_failed = sum(row["failed"] for row in rows)
-    undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
-    notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
-    if any(row["baseline"] for row in rows):
-        notes.append("Below or above a model: the value is the difference from that model.")
-    if any(row["verdict"] == "undecided" for row in rows):
-        notes.append("Undecided: the interval contains the limit, or the value is undefined.")
-    if any(row["basis"] == "value" for row in rows):
-        notes.append("Without an interval the value itself decides.")
-    return notes
+def _sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> list[_Head]:
+    """Return the heads of rows, of which a model is the last name, in the order of the models."""
+    blocks = [*dict.fromkeys(_get_key(row, names[:-1]) for row in rows)]
+    models, heads = _sort_models(run, rows), {_get_key(row, names) for row in rows}
+    return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
 
 
-_MAX_LETTERS = 8  # with more models than this, significance is marked by stars instead of letters
+def _rank_cells(rows: Mapping[_Head, Row], direction: Direction) -> _Cells:
+    """Return the cells of a column; the best and second best are those of each block of models."""
+    places = count_decimals(row["value"] for row in rows.values())
+    cells = {head: _build_cell(row, places) for head, row in rows.items()}
+    for block in dict.fromkeys(head[:-1] for head in rows):
+        heads = [head for head in rows if head[:-1] == block]
+        best = _find_best(rows, heads, direction)
+        others = [head for head in heads if head not in best]
+        second = _find_best(rows, others, direction) if len(others) > 1 else []
+        cells |= {head: replace(cells[head], best=True) for head in best}
+        cells |= {head: replace(cells[head], second=True) for head in second}
+    return cells
 
 
-def _add_significance_marks(table: Table, run: RunTables, frame: pd.DataFrame) -> Table:
-    """Return the table with a mark in each cell that is significantly better than others.
-
-    The marks are those of the first test of the run.
-    """
-    groups = {
-        (group.place, group.title): group
-        for group in reversed(views.collect_comparisons(run))
-        if group.compares_models and not group.part
-    }
-    names = [name for name in views.list_models(run) if name != DATASET]
-    letters = dict(zip(names, string.ascii_lowercase, strict=False))
-    letters = letters if len(names) <= _MAX_LETTERS else {}
-    at = table.row_headers - 1
-    places = {row["dataset"]: views.get_place(row) for row in to_records(frame)}
-    used: dict[tuple[tuple[str, str, str], str], views.Comparisons] = {}
-    rows: list[tuple[Cell, ...]] = []
-    for row in table.rows:
-        place = places[row[0].text if at else next(iter(places))]
-        cells = [*row]
-        for number, column in enumerate(table.columns):
-            if group := groups.get((place, column.key)):
-                used[place, column.key] = group
-                mark = _mark(views.find_wins(group), row[at].text, letters)
-                cells[number] = replace(row[number], mark=mark)
-        cells[at] = replace(row[at], mark=letters.get(row[at].text, ""))
-        rows.append(tuple(cells))
-    notes = [*table.notes, *_explain_marks([*used.values()], letters)]
-    return replace(table, rows=tuple(rows) if used else table.rows, notes=tuple(notes))
+def _find_best(
+    rows: Mapping[_Head, Row], heads: Sequence[_Head], direction: Direction
+) -> list[_Head]:
+    flags = views.flag_best([rows[head]["value"] for head in heads], direction)
+    return [*compress(heads, flags)]
 
 
-def _mark(wins: Mapping[str, set[str]], model: str, letters: Mapping[str, str]) -> str:
-    """Return the letters of the models that a model beats, or a star if it beats all."""
-    worse = wins.get(model, set())
-    if letters:
-        return "".join(letter for name, letter in letters.items() if name in worse)
-    return "*" if len(worse) == len(wins) - 1 else ""
-
-
-def _explain_marks(used: Sequence[views.Comparisons], letters: Mapping[str, str]) -> list[str]:
-    if not used:
-        return []
-    meaning = "Letters: significantly better than the model with that letter"
-    if not letters:
-        most = max(len(group.names()) for group in used)
-        compared = "the other compared model" if most == 2 else "every other compared model"
-        meaning = f"Star: significantly better than {compared}"
-    return [f"{meaning} ({views.describe_methods(used)})."]
-
-
-def tabulate_comparisons(run: RunTables) -> Table:
-    """Return one row per headline comparison of all metrics and tests, the largest effect first.
-
-    The effect is in standard deviations, see ``compute_effect``.
-    """
-    groups = views.collect_comparisons(run)
-    several = len({group.place[0] for group in groups}) > 1
-    rows = [
-        {
-            **row,
-            "metric": f"{group.heading}, {group.place[0]}" if several else group.heading,
-            "a": f"{row['model']}: {row['a']}" if row["model"] else row["a"],
-            "test": views.describe_test(group.test),
-            "effect": compute_effect(row),
-            "places": count_decimals(each["difference"] for each in group.rows),
-        }
-        for group in groups
-        for row in group.rows
+def _build_cell(row: Row, places: int) -> Cell:
+    """Return a value with its interval, standard deviation and counts."""
+    interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
+    texts = [
+        f"95% interval {interval}" if interval else "",
+        "" if math.isnan(row["std"]) else f"standard deviation {format_value(row['std'], places)}",
+        "" if math.isnan(row["n"]) else f"n {row['n']:,.0f}",
+        f"undefined {row['undefined']:,.0f}" if row["undefined"] > 0 else "",
     ]
-    rows.sort(key=lambda row: rank_effect(row["effect"]), reverse=True)
-    compared = [row for group in groups for row in group.rows]
-    return tabulate(
-        "Comparisons, the largest effect first",
-        rows,
-        {
-            **pick("metric", "a", "b"),
-            "difference": lambda row: number_cell(row["difference"], row["places"]),
-            "interval": lambda row: interval_cell(row["ci_low"], row["ci_high"], row["places"]),
-            "adjusted p": lambda row: Cell(
-                wording.format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]
-            ),
-            "effect (SD)": lambda row: number_cell(row["effect"], 2),
-            "significant": _decide,
-            **pick("test"),
-        },
-        filter(None, [explain_zero(compared), explain_equal(compared)]),
-    )
-
-
-def _decide(row: Row) -> str:
-    if math.isnan(row["p_adjusted"]):
-        return "undefined"
-    return "yes" if views.is_significant(row) else "no"
+    note, text = ", ".join(filter(None, texts)), format_value(row["value"], places)
+    return Cell(text, row["value"], interval=interval, note=note)
 
 
 _MAX_COUNTS = 4  # the largest number of models that a footnote names
@@ -214,7 +155,7 @@ _MissingOutputs: TypeAlias = Mapping[tuple[str, str], str]
 def _collect_missing_outputs(run: RunTables) -> _MissingOutputs:
     """Return the outputs that models do not provide and metrics need."""
     return {
-        (views.format_title(entry["metric"], entry.get("k")), entry["model"]): entry["missing"]
+        (format_title(entry["metric"], entry.get("k")), entry["model"]): entry["missing"]
         for entry in run.manifest.get("undefined", [])
     }
 
@@ -231,50 +172,45 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
     ]
 
 
-def count_undefined(
-    records: Sequence[Mapping[str, Any]],
-    titles: Sequence[str],
-    missing: _MissingOutputs,
-    heading: str = "",
+def _count_undefined(
+    rows: Iterable[Row], headings: Mapping[str, str], missing: _MissingOutputs
 ) -> list[str]:
     """Return a footnote for the metrics with the same counts of undefined values.
 
-    Models without the outputs that a metric needs are not counted. A ``heading`` stands in place
-    of that of a metric whose rows are those of groups.
+    Models without the outputs that a metric needs are not counted; ``headings`` are those of
+    the metrics by title.
     """
-    titles_by_counts: dict[str, list[str]] = {}
-    for title in titles:
-        counts: dict[str, float] = {}
-        for row in records:
-            is_counted = row["undefined"] > 0 and (title, row["model"]) not in missing
-            if is_counted and views.format_title(row["metric"], row["k"]) == title:
-                counts[row["model"]] = max(counts.get(row["model"], 0), row["undefined"])
-        if counts:
-            texts = [f"{count:,.0f} for {model}" for model, count in counts.items()]
-            more = len(texts) - _MAX_COUNTS
-            suffix = f" and {more} more models" if more > 0 else ""
-            counts_text = f"{', '.join(texts[:_MAX_COUNTS])}{suffix}"
-            titles_by_counts.setdefault(counts_text, []).append(heading or make_heading(title))
+    counts: dict[str, dict[str, float]] = {title: {} for title in headings}
+    for row in rows:
+        title, model = get_title(row), row["model"]
+        if row["undefined"] > 0 and (title, model) not in missing and title in counts:
+            counts[title][model] = max(counts[title].get(model, 0), row["undefined"])
+    by_counts: dict[str, list[str]] = {}
+    for title, of_models in counts.items():
+        texts = [f"{count:,.0f} for {model}" for model, count in of_models.items()]
+        if len(texts) > _MAX_COUNTS:
+            texts[_MAX_COUNTS - 1 :] = [
+                f"{texts[_MAX_COUNTS - 1]} and {len(texts) - _MAX_COUNTS} more models"
+            ]
+        by_counts.setdefault(", ".join(texts), []).append(headings[title])
     return [
-        f"{', '.join(headings)}: undefined values are excluded from the mean ({counts_text})."
-        for counts_text, headings in titles_by_counts.items()
+        f"{', '.join(names)}: undefined values are excluded from the mean ({text})."
+        for text, names in by_counts.items()
+        if text
     ]
 
 
-def build_summary(run: RunTables) -> Table:
-    """Return the headline results: one row per model (and dataset), means over seeds and folds."""
-    return state_cutoff_once(_build_summary(run))
+# ---- results ----
+
+_MAX_LETTERS = 8  # with more models than this, significance is marked by stars instead of letters
 
 
 @lru_cache(maxsize=2)
-def _build_summary(run: RunTables) -> Table:
+def build_summary(run: RunTables) -> Table:
+    """Return the headline results: one row per model (and dataset), means over seeds and folds."""
     frame = views.select_headline(run, _select_overall(views.collect_estimates(run)))
-    table = _build_table(run, frame, title="Results", keys=select_varying(frame, ["dataset"]))
-    table = replace(table, notes=(*table.notes, *describe_missing_outputs(run)))
-    table = _add_significance_marks(table, run, frame)
-    baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
-    marks = [f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."]
-    return replace(table, notes=(*table.notes, *marks * bool(baselines)))
+    keys = select_varying(frame, ["dataset"])
+    return _build_results(run, frame, "Results", keys, is_summary=True)
 
 
 def build_fold_table(run: RunTables) -> Table | None:
@@ -284,13 +220,10 @@ def build_fold_table(run: RunTables) -> Table | None:
     if not keys:
         return None
     position = {label: number for number, label in enumerate(views.list_datasets(run))}
-    ranks = frame[["dataset", "fold", "seed"]].copy()
-    ranks["dataset"] = ranks["dataset"].map(position)
-    for column in ("fold", "seed"):
-        ranks[column] = ranks[column].map(views.rank_label)
+    ranks = frame[["fold", "seed"]].map(views.rank_label)
+    ranks.insert(0, "dataset", frame["dataset"].map(position))
     frame = frame.loc[ranks.sort_values(["dataset", "fold", "seed"], kind="stable").index]
-    table = _build_table(run, frame, title="Each dataset, seed and fold", keys=keys)
-    return state_cutoff_once(table)
+    return _build_results(run, frame, "Each dataset, seed and fold", keys)
 
 
 def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
@@ -299,120 +232,102 @@ def _select_overall(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[overall & (frame["model"] != DATASET)]
 
 
-def lay_out(
+def _build_results(
+    run: RunTables,
+    frame: pd.DataFrame,
     title: str,
-    names: Sequence[str],
-    heads: Iterable[Head],
-    columns: Sequence[FilledColumn],
-    notes: Iterable[str] = (),
+    keys: Sequence[str],
+    *,
+    is_summary: bool = False,
 ) -> Table:
-    """Return a table with a row for each head, and the columns of cells by head behind it."""
-    rows = tuple(
-        (*map(Cell, head), *(cells.get(head, Cell("")) for _, cells in columns)) for head in heads
-    )
-    return Table(title, (*map(Column, names), *(column for column, _ in columns)), rows, (*notes,))
+    """Return one row per block of key values and model, and one column per metric.
 
-
-def _build_table(run: RunTables, frame: pd.DataFrame, *, title: str, keys: Sequence[str]) -> Table:
-    """Return one row per block of key values and model, and one column per metric."""
-    records = to_records(frame)
-    names = (*keys, "model")
-    missing = _collect_missing_outputs(run)
-    rows: dict[str, dict[Head, Row]] = {}
-    for row in records:
-        rows.setdefault(get_title(row), {})[get_key(row, names)] = row
-    metrics = [
-        metric
-        for title, metric in collect_definitions(run).items()
-        if any((title, head[-1]) not in missing for head in rows.get(title, ()))
-    ]
-    heads = sort_heads(run, records, names)
-    tested = {group.title for group in views.collect_comparisons(run) if group.compares_models}
-    columns, has_best = [], False
-    for metric in metrics:
+    The summary has marks of significance, and says what is missing and which are baselines.
+    """
+    records, names = to_records(frame), (*keys, "model")
+    missing, heads = _collect_missing_outputs(run), _sort_heads(run, records, names)
+    tested = {each.title for each in views.collect_comparisons(run) if each.compares_models}
+    columns = []
+    rows = _group_by(({**row, "title": get_title(row)} for row in records), ["title"])
+    for metric in collect_definitions(run).values():
+        own = {_get_key(row, names): row for row in rows.get((metric.title,), [])}
+        if all((metric.title, head[-1]) in missing for head in own):
+            continue
         is_ranked = not metric.gap or metric.title in tested
-        cells = rank_cells(rows[metric.title], metric.direction if is_ranked else "none")
+        cells = _rank_cells(own, metric.direction if is_ranked else "none")
         for head in heads:
             if output := missing.get((metric.title, head[-1])):
                 note = f"undefined: the model provides no {output}"
                 cells[head] = Cell(wording.UNDEFINED, note=note)
             cells.setdefault(head, Cell("", note="not measured"))
         columns.append((_build_header(metric), cells))
-        has_best = has_best or any(cell.best for cell in cells.values())
-    notes = [BEST] * (has_best and len({head[-1] for head in heads}) > 1)
-    titles = [metric.title for metric in metrics]
-    return lay_out(
-        title, names, heads, columns, [*notes, *count_undefined(records, titles, missing)]
-    )
+    headings = {column.key: column.title for column, _ in columns}
+    notes, letters = _count_undefined(records, headings, missing), dict[str, str]()
+    if is_summary:
+        places = {_get_key(row, names): views.get_place(row) for row in records}
+        letters, marks = _mark_significance(run, columns, {head: places[head] for head in heads})
+        notes += [*describe_missing_outputs(run), *marks]
+        baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
+        said = f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."
+        notes += [said] * bool(baselines)
+    table = _lay_out(title, names, heads, columns, notes, letters)
+    return state_cutoff_once(table if len({head[-1] for head in heads}) > 1 else _unrank(table))
 
 
-BEST = "Bold: the best of the column in the metric's direction; underlined: the second best."
-"""The note of tables with marked cells."""
-
-
-def rank_cells(rows: Mapping[Head, Row], direction: Direction) -> dict[Head, Cell]:
-    """Return the cells of a column; the best and second best are those of each block of models."""
-    places = count_decimals(row["value"] for row in rows.values())
-    cells = {head: build_cell(row, places) for head, row in rows.items()}
-    for block in dict.fromkeys(head[:-1] for head in rows):
-        heads = [head for head in rows if head[:-1] == block]
-        best = _find_best(rows, heads, direction)
-        others = [head for head in heads if head not in best]
-        second = _find_best(rows, others, direction) if len(others) > 1 else []
-        cells |= {head: replace(cells[head], best=True) for head in best}
-        cells |= {head: replace(cells[head], second=True) for head in second}
-    return cells
-
-
-def _find_best(
-    rows: Mapping[Head, Row], heads: Sequence[Head], direction: Direction
-) -> list[Head]:
-    flags = views.flag_best([rows[head]["value"] for head in heads], direction)
-    return [*itertools.compress(heads, flags)]
-
-
-def build_cell(row: Row, places: int) -> Cell:
-    """Return a value with its interval, standard deviation and counts."""
-    interval = wording.format_interval(row["ci_low"], row["ci_high"], places)
-    texts = [
-        f"95% interval {interval}" if interval else "",
-        "" if math.isnan(row["std"]) else f"standard deviation {format_value(row['std'], places)}",
-        "" if math.isnan(row["n"]) else f"n {row['n']:,.0f}",
-        f"undefined {row['undefined']:,.0f}" if row["undefined"] > 0 else "",
-    ]
-    note, text = ", ".join(filter(None, texts)), format_value(row["value"], places)
-    return Cell(text, row["value"], interval=interval, note=note)
-
-
-def get_key(row: Row, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of a row that head it in a table."""
-    return tuple(str(row[key]) for key in keys)
+def _unrank(table: Table) -> Table:
+    """Return a table of a single model without the note on the best."""
+    return replace(table, notes=tuple(note for note in table.notes if note != _BEST))
 
 
 def _build_header(metric: Definition) -> Column:
     label = DIRECTION_LABELS[metric.direction]
-    note = f"{metric.summary} ({label})" if metric.summary else label.capitalize()
     return Column(
         metric.heading,
         numeric=True,
         direction=metric.direction,
-        note=note,
+        note=f"{metric.summary} ({label})" if metric.summary else label.capitalize(),
         key=metric.title,
         family=metric.family,
     )
 
 
-def sort_models(run: RunTables, rows: Sequence[Row]) -> list[str]:
-    """Return the models of rows in the order of the run."""
-    present = {row["model"] for row in rows}
-    return [model for model in views.list_models(run) if model in present]
+def _mark_significance(
+    run: RunTables,
+    columns: Sequence[tuple[Column, _Cells]],
+    places: Mapping[_Head, views.Place],
+) -> tuple[dict[str, str], list[str]]:
+    """Mark the cells that are significantly better than others by the first test of the run.
 
-
-def sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> list[Head]:
-    """Return the heads of rows, of which a model is the last name, in the order of the models."""
-    blocks = [*dict.fromkeys(get_key(row, names[:-1]) for row in rows)]
-    models, heads = sort_models(run, rows), {get_key(row, names) for row in rows}
-    return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
+    Returns the letters of the models, which marks refer to, and the note that explains them.
+    """
+    tests = {
+        (each.place, each.title): (each, views.find_wins(each))
+        for each in reversed(views.collect_comparisons(run))
+        if each.compares_models and not each.part
+    }
+    names = [name for name in views.list_models(run) if name != DATASET]
+    letters = dict(zip(names, string.ascii_lowercase, strict=False))
+    letters = letters if len(names) <= _MAX_LETTERS else {}
+    used: dict[int, Comparisons] = {}
+    for head, place in places.items():
+        for column, cells in columns:
+            if (place, column.key) not in tests:
+                continue
+            test, wins = tests[place, column.key]
+            worse = wins.get(head[-1], set())
+            mark = "".join(letter for name, letter in letters.items() if name in worse)
+            if not letters and len(worse) == len(wins) - 1:
+                mark = "*"
+            used[id(test)] = test
+            cells[head] = replace(cells[head], mark=mark)
+    if not used:
+        return {}, []
+    meaning = "Letters: significantly better than the model with that letter"
+    if not letters:
+        most = max(len(test.names()) for test in used.values())
+        compared = "the other compared model" if most == 2 else "every other compared model"
+        meaning = f"Star: significantly better than {compared}"
+    return letters, [f"{meaning} ({views.describe_methods([*used.values()])})."]
 
 
 _FEWEST_MODELS, _FEWEST_METRICS, _MOST_METRICS = 4, 3, 16
@@ -439,29 +354,637 @@ def build_agreement_tables(run: RunTables) -> list[Table]:
                 columns[metric.heading] = values
         if len(columns) >= _FEWEST_METRICS:
             suffix = f" on {dataset}" if len(datasets) > 1 else ""
-            headings = [*columns][:_MOST_METRICS]
-            agreement = kendall_tau(np.array([columns[name] for name in headings]).T)
-            table = _tabulate_agreement(headings, agreement, f"Agreement of the metrics{suffix}")
+            own_columns = dict([*columns.items()][:_MOST_METRICS])
+            table = _tabulate_agreement(own_columns, f"Agreement of the metrics{suffix}")
             tables.append(state_cutoff_once(table))
     return tables
 
 
-def _tabulate_agreement(headings: Sequence[str], agreement: Agreement, title: str) -> Table:
+def _tabulate_agreement(columns: Mapping[str, Sequence[float]], title: str) -> Table:
     """Return a numbered row and column for each metric."""
+    agreement = kendall_tau(np.array([*columns.values()]).T)
     taus = np.where(agreement.n >= _FEWEST_MODELS, agreement.tau, math.nan)
     rows = []
-    for at, heading in enumerate(headings):
+    for at, (heading, own, counts) in enumerate(
+        zip(columns, taus.tolist(), agreement.n.tolist(), strict=True)
+    ):
         cells = [
-            Cell(format_value(tau, 2), tau, note=f"n {n}")
-            for tau, n in zip(taus[at].tolist(), agreement.n[at].tolist(), strict=True)
+            replace(number_cell(tau, 2), note=f"n {n}") for tau, n in zip(own, counts, strict=True)
         ]
         cells[at] = Cell("")
         rows.append((Cell(f"{at + 1} {heading}"), *cells))
-    numbers = agreement.n[np.triu_indices(len(headings), 1)]
+    numbers = agreement.n[np.triu_indices(len(columns), 1)]
     n = " to ".join(map(str, sorted({int(numbers.min()), int(numbers.max())})))
     note = (
         f"Kendall's tau-b over {n} models: 1 is the same order of the models, -1 the reverse. The "
         "columns have the numbers of the rows."
     )
-    heads = [Column(f"{at}", numeric=True, note=name) for at, name in enumerate(headings, 1)]
+    heads = [Column(f"{at}", numeric=True, note=name) for at, name in enumerate(columns, 1)]
     return Table(title, (Column("metric"), *heads), tuple(rows), (note,))
+
+
+def build_models_table(run: RunTables) -> Table:
+    """Return one row per model with its settings."""
+    return tabulate(
+        "Models",
+        run.manifest.get("models", []),
+        {
+            "model": lambda model: str(model.get("label")),
+            "plug-in": lambda model: str(model.get("name")),
+            "parameters": _describe_parameters,
+        },
+    )
+
+
+def _describe_parameters(model: Mapping[str, Any]) -> str:
+    parameters = format_setting(model.get("parameters") or {})
+    tuned = format_setting([name.replace("_", " ") for name in model.get("searched") or []])
+    return "; ".join(filter(None, [parameters, f"tuned: {tuned}" if tuned else ""]))
+
+
+# ---- checks, comparisons, and re-ranking ----
+
+
+def build_check_table(run: RunTables) -> Table | None:
+    """Return one row for each check, model and value, failed checks first; None without checks."""
+    rows = [dict(check) for check in run.manifest.get("checks", [])]
+    if not rows:
+        return None
+    rows.sort(key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
+    for row in rows:
+        ends = {name: math.nan if row[name] is None else row[name] for name in _BOUNDS}
+        row.update(ends, places=count_decimals(ends.values()))
+    places = ("dataset", *_PART)
+    return state_cutoff_once(
+        tabulate(
+            "Checks",
+            rows,
+            {
+                **pick("model"),
+                "metric": lambda row: make_heading(get_title(row)),
+                **pick(*(name for name in places if len({row[name] for row in rows}) > 1)),
+                "value": lambda row: number_cell(row["value"], row["places"]),
+                "95% interval": lambda row: interval_cell(
+                    row["ci_low"], row["ci_high"], row["places"], "none"
+                ),
+                **pick("limit"),
+                "verdict": _name_verdict,
+            },
+            _explain_checks(rows),
+        )
+    )
+
+
+def _name_verdict(row: Row) -> Cell:
+    is_strict = row["failed"] and row["verdict"] == "undecided"
+    return Cell(f"{row['verdict']}{' (strict)' * is_strict}", best=row["failed"])
+
+
+def _explain_checks(rows: Sequence[Row]) -> list[str]:
+    n_failed = sum(row["failed"] for row in rows)
+    undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
+    notes = {
+        f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided.": True,
+        "Below or above a model: the value is the difference from that model.": any(
+            row["baseline"] for row in rows
+        ),
+        "Undecided: the interval contains the limit, or the value is undefined.": any(
+            row["verdict"] == "undecided" for row in rows
+        ),
+        "Without an interval the value itself decides.": any(
+            row["basis"] == "value" for row in rows
+        ),
+    }
+    return [note for note, applies in notes.items() if applies]
+
+
+_EQUAL = (
+    "A p-value without an interval, and effect ∞: all differences are equal, or the values "
+    "within both groups. p is exact, that of the signs or of the labels."
+)
+
+
+def tabulate_comparisons(run: RunTables) -> Table:
+    """Return one row per headline comparison of all metrics and tests, the largest effect first.
+
+    The effect is in standard deviations, see ``compute_effect``.
+    """
+    groups = views.collect_comparisons(run)
+    several = len({group.place[0] for group in groups}) > 1
+    rows = [
+        {
+            **row,
+            "metric": f"{group.heading}, {group.place[0]}" if several else group.heading,
+            "a": f"{row['model']}: {row['a']}" if row["model"] else row["a"],
+            "test": views.describe_test(group.test),
+            "effect": views.compute_effect(row),
+            "places": count_decimals(each["difference"] for each in group.rows),
+        }
+        for group in groups
+        for row in group.rows
+    ]
+    rows.sort(key=lambda row: views.rank_effect(row["effect"]), reverse=True)
+    return tabulate(
+        "Comparisons, the largest effect first",
+        rows,
+        {
+            **pick("metric", "a", "b"),
+            "difference": lambda row: number_cell(row["difference"], row["places"]),
+            "interval": lambda row: interval_cell(row["ci_low"], row["ci_high"], row["places"]),
+            "adjusted p": lambda row: Cell(
+                wording.format_p_value(row["p_adjusted"], row["alpha"]), row["p_adjusted"]
+            ),
+            "effect (SD)": lambda row: number_cell(row["effect"], 2),
+            "significant": lambda row: (
+                "undefined"
+                if math.isnan(row["p_adjusted"])
+                else ("yes" if views.is_significant(row) else "no")
+            ),
+            **pick("test"),
+        },
+        [
+            *[views.ZERO] * any(map(views.includes_zero, rows)),
+            *[_EQUAL] * any(map(views.lacks_spread, rows)),
+        ],
+    )
+
+
+def build_tradeoff_table(run: RunTables) -> Table | None:
+    """Return one row for each re-ranked model and metric of bias; None without re-ranking."""
+    rows = views.select_tradeoffs(run)
+    if not rows:
+        return None
+    places = count_decimals([row["accuracy_lost"] for row in rows])
+    accuracy = make_heading(rows[0]["accuracy"])
+    notes = [
+        f"Accuracy lost: {accuracy} of the model beside it minus that of the re-ranked one.",
+        "Bias removed: by how much the metric is nearer to its best direction, or to 0.",
+        "Price: accuracy lost for one unit of bias removed, n/a where none is removed.",
+        "In brackets: 95% intervals of the differences by unit; Fieller's for the price.",
+    ]
+    unbounded = "Unbounded: the bias removed is not significantly different from 0."
+    return tabulate(
+        "Accuracy lost for bias removed by re-ranking",
+        rows,
+        {
+            **pick("model"),
+            "beside": lambda row: row["baseline"],
+            **pick(*select_varying(pd.DataFrame(rows), ("dataset", "target"))),
+            "bias": lambda row: make_heading(row["bias"]),
+            "accuracy lost": lambda row: _add_interval(row, "accuracy_lost", places),
+            "bias removed": lambda row: _add_interval(row, "bias_removed"),
+            "price": lambda row: _add_interval(row, "price"),
+        },
+        [*notes, *[unbounded] * any(map(_is_unbounded, rows))],
+    )
+
+
+def _add_interval(row: Row, name: str, places: int | None = None) -> Cell:
+    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
+    digits = count_decimals([value]) if places is None else places
+    interval = wording.format_interval(low, high, digits)
+    if name == "price" and _is_unbounded(row):
+        interval = "unbounded"
+    text = format_value(value, digits)
+    return Cell(f"{text} ({interval})" if interval else text, value)
+
+
+def _is_unbounded(row: Row) -> bool:
+    """Return whether Fieller's set has no end: the bias removed may be 0."""
+    holds_zero = bool(row["bias_removed_low"] <= 0 <= row["bias_removed_high"])
+    return holds_zero and not math.isnan(row["price"]) and math.isnan(row["price_low"])
+
+
+# ---- groups and targets ----
+
+_WORST = "w"  # the mark of the worst-off group
+_MOST_GROUPS = 6  # with more they are the rows of a table, and models its columns
+
+
+def build_group_tables(run: RunTables) -> list[Table]:
+    """Return the properties of the dataset, and the values by group and target of each metric."""
+    rows: dict[str, list[Row]] = {}
+    for (title, _), own in views.list_headline(run).items():
+        parts = [row for row in own if row["group"] or row["target"]]
+        rows.setdefault(title, []).extend(row for row in parts if row["model"] != DATASET)
+    tests: dict[str, list[Comparisons]] = {}
+    for question in views.collect_questions(run):
+        if question.between == "groups" and question.comparisons[0].test != TREND:
+            tests.setdefault(question.metric.title, []).extend(question.comparisons)
+    tables = _build_dataset_tables(run)
+    for title, metric in collect_definitions(run).items():
+        own = rows.get(title, [])
+        if values := [row for row in own if row["group"] != SERVED] or own:
+            tables.append(_build_groups(run, metric, values, tests.get(title, [])))
+    return tables
+
+
+def _build_dataset_tables(run: RunTables) -> list[Table]:
+    """Return the table of values that describe a dataset by itself, if there are any."""
+    rows = [
+        row for own in views.list_headline(run).values() for row in own if row["model"] == DATASET
+    ]
+    columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
+    kinds: dict[str, list[float]] = {}
+    for row in rows:
+        kinds.setdefault(_identify_kind(run, row), []).append(row["value"])
+    table = tabulate(
+        "Properties of the dataset",
+        rows,
+        {
+            "metric": lambda row: make_heading(get_title(row)),
+            **pick(*(name for name in columns if any(row[name] for row in rows))),
+            "n": lambda row: Cell(f"{row['n']:,.0f}", row["n"]),
+            "value": lambda row: _build_cell(row, count_decimals(kinds[_identify_kind(run, row)])),
+        },
+    )
+    return [table] * bool(rows)
+
+
+def _identify_kind(run: RunTables, row: Row) -> str:
+    """Return the metric and its settings besides the label, of which all values have one unit."""
+    metric = collect_definitions(run)[get_title(row)]
+    settings = {key: value for key, value in metric.parameters.items() if key != "label"}
+    return f"{metric.name} {settings}"
+
+
+def _build_groups(
+    run: RunTables, metric: Definition, records: Sequence[Row], tests: Sequence[Comparisons]
+) -> Table:
+    """Return models in rows and groups in columns; many groups, and targets, are rows instead.
+
+    The gap between the groups is the last column, or the last row.
+    """
+    keys = select_varying(pd.DataFrame(records), ["dataset"])
+    parts = [name for name in _PART if any(row[name] for row in records)]
+    labels = _label_groups(metric, records)
+    blocks = _group_by((row for row in records if row["group"]), ("dataset", "model", "target"))
+    worst = {id(row) for own in blocks.values() for row in views.find_worst_groups(own, metric)}
+    rows = [{**row, "group": labels[row["group"]], "worst": id(row) in worst} for row in records]
+    gaps: _Cells = {}
+    if parts == ["group"]:
+        gaps = _measure_gaps(metric, rows, tests, (*keys, "model"))
+    models = _sort_models(run, rows)
+    if parts == ["group"] and len(labels) <= _MOST_GROUPS:
+        names = [*keys, "model"]
+        heads = _sort_heads(run, rows, names)
+        direction = metric.group_direction if len(models) > 1 else "none"
+        columns = _pivot(rows, names, "group", labels.values(), direction)
+        if gaps:
+            columns.append((Column("gap", numeric=True), gaps))
+    else:
+        names = [*keys, *parts]
+        columns = _pivot(rows, names, "model", models, "none")
+        inside = _group_by(rows, names)
+        heads = [*inside]
+        for *dataset, model in gaps:
+            columns[models.index(model)][1][*dataset, "gap"] = gaps[*dataset, model]
+        if gaps:
+            heads += dict.fromkeys((*head[:-1], "gap") for head in heads)
+        if parts[0] == "group":
+            counts = {head: _count_units(own) for head, own in inside.items()}
+            columns.insert(0, (Column("n", numeric=True), counts))
+        shared = get_label_name(labels) or "group"
+        names = [shared if name == "group" else name for name in names]
+    is_of_groups = parts[0] == "group"
+    heading = metric.groups_heading if is_of_groups else metric.heading
+    title = metric.groups_heading if metric.by else f"{metric.heading} by {' and '.join(parts)}"
+    notes = _explain_groups(metric, rows, tests, has_gaps=bool(gaps))
+    notes += _count_undefined(records, {metric.title: heading}, {})
+    notes += views.describe_means(run) if is_of_groups else []
+    return _lay_out(title, names, heads, columns, notes)
+
+
+def _pivot(
+    rows: Sequence[Row],
+    names: Sequence[str],
+    across: str,
+    order: Iterable[str],
+    direction: Direction,
+) -> list[tuple[Column, _Cells]]:
+    """Return a column for each value of ``across``, with the cells by the values of ``names``."""
+    columns = []
+    for name in order:
+        inside = {_get_key(row, names): row for row in rows if row[across] == name}
+        cells = _rank_cells(inside, direction)
+        for head in [head for head, row in inside.items() if row["worst"]]:
+            cells[head] = replace(cells[head], mark=_WORST)
+        counts = _count_units(inside.values()).text if across == "group" else ""
+        title = f"{name} (n {counts})" if counts else name
+        columns.append((Column(title, numeric=True), cells))
+    return columns
+
+
+def _label_groups(metric: Definition, rows: Sequence[Row]) -> dict[str, str]:
+    """Return each group as a table names it: without the label that all groups share."""
+    groups = [*dict.fromkeys(row["group"] for row in rows)]
+    parts = {group: wording.split_group(group, metric.by) for group in groups}
+    short = {group: ", ".join(map(get_label_value, parts[group])) for group in groups}
+    if get_label_name(groups) and len({*short.values()}) == len(groups):
+        return short
+    return {group: "&".join(parts[group]) for group in groups}
+
+
+def _measure_gaps(
+    metric: Definition,
+    rows: Sequence[Row],
+    tests: Sequence[Comparisons],
+    names: Sequence[str],
+) -> _Cells:
+    """Return the largest minus the smallest mean of the groups.
+
+    It is marked if it is significant, with the interval and p of the largest tested difference.
+    """
+    largest = {
+        _get_key(row, names): row
+        for row in sorted(
+            (row for test in tests for row in test.rows),
+            key=lambda row: views.rank_effect(abs(row["difference"])),
+        )
+    }
+    # the gap over datasets is the mean of their gaps: no difference of the means shown here
+    compared = [row for row in rows if not row["n"] < metric.min_group and row["dataset"] != ALL]
+    means = {
+        head: [row["value"] for row in own] for head, own in _group_by(compared, names).items()
+    }
+    spreads = {head: max(own) - min(own) for head, own in means.items() if len(own) > 1}
+    places = count_decimals(spreads.values())
+    cells = {head: number_cell(spread, places) for head, spread in spreads.items()}
+    for head in cells.keys() & largest.keys():
+        test = largest[head]
+        interval = wording.format_interval(*views.orient(test)[1:], places)
+        sides = "ba" if test["difference"] < 0 else "ab"
+        higher, lower = (test[side] for side in sides)
+        p = wording.format_p_value(test["p_adjusted"], test["alpha"])
+        cells[head] = replace(
+            cells[head],
+            mark="*" * views.is_significant(test),
+            interval=interval,
+            note=f"{higher} less {lower}, 95% interval {interval or 'unknown'}, adjusted p {p}",
+        )
+    return cells
+
+
+def _explain_groups(
+    metric: Definition, rows: Sequence[Row], tests: Sequence[Comparisons], *, has_gaps: bool
+) -> list[str]:
+    """Return the direction, which group is marked, and what the gap is."""
+    direction = metric.group_direction if rows[0]["group"] else metric.direction
+    notes = [f"{DIRECTION_LABELS[direction].capitalize()}."]
+    if any(row["worst"] for row in rows):
+        least = max(2, metric.min_group)
+        small = any(row["n"] < least for row in rows)
+        of = f" of the groups with n of at least {least:,}" if small else ""
+        notes.append(f"{_WORST}: the worst-off group of the model{of}.")
+    if has_gaps:
+        least = metric.min_group
+        of = f" with n of at least {least:,}" if least else ""
+        mark = f"; *: significant ({views.describe_methods(tests)})" if tests else ", not tested"
+        notes.append(f"Gap: the largest minus the smallest mean of the groups{of}{mark}.")
+        sizes = {row["group"]: row["n"] for row in rows if not row["n"] < least}
+        few = [*np.array([*sizes])[mark_few_beside_many(np.array([*sizes.values()]))]]
+        if few and any(test.test != "newcombe" for test in tests):
+            notes.append(
+                f"Few values beside many ({', '.join(few)}): if they are skewed, fewer than 93 of "
+                "100 intervals of the gap hold the truth."
+            )
+    return [" ".join(notes)]
+
+
+def _count_units(rows: Iterable[Row]) -> Cell:
+    """Return n, or its range over the models."""
+    counts = sorted({row["n"] for row in rows if not math.isnan(row["n"])})
+    text = " to ".join(f"{count:,.0f}" for count in dict.fromkeys([*counts[:1], *counts[-1:]]))
+    return Cell(text, counts[0] if counts else math.nan)
+
+
+# ---- replies of language models ----
+
+# how a reply ended; only a complete one has text to read
+_OUTCOMES = ("complete", "length", "refusal", "empty", "failed")
+_COUNTS = ("replies", *_OUTCOMES, "stored before", "tokens in", "tokens out")
+
+# the reasons for which a title of a reply matches no item
+_UNMATCHED = ("unknown", "format", "newer")
+_MOST_TITLES = 15  # unmatched ones of a model
+
+# the columns of the table of repeated requests, and the facts that count them
+_REPEATS = {
+    "repeated": "repeated_requests",
+    "same text": "repeated_same_text",
+    "same titles": "repeated_same_titles",
+}
+
+# how replies about items are read, or why not, and their columns
+_READINGS = {
+    "strict": "as asked",
+    "lenient": "leniently",
+    **{name: name for name in ("format", "range", "unclear", "prose")},
+    **{name: name for name in ("refusal", "length", "empty", "failed")},
+}
+
+# the facts about the agreement of samples, and their columns
+_AGREEMENT = {
+    "share": "equal labels",
+    "alpha": "alpha",
+    "alpha_of_probabilities": "alpha of grades",
+}
+
+
+def build_reply_tables(run: RunTables) -> list[Table]:
+    """Return how replies ended, how many repeat, the commonest unmatched titles, and labels."""
+    replies, titles = _count_replies(run)
+    heads = ("dataset", "model") if len({dataset for dataset, _ in replies}) > 1 else ("model",)
+    n = len(heads)
+    repeats: dict[_Head, Counter[str]] = defaultdict(Counter)
+    readings: dict[_Head, dict[str, Any]] = {}
+    agreement: dict[_Head, dict[str, Any]] = {}
+    for stage in run.manifest.get("stages", []):
+        facts = stage.get("facts") or {}
+        if stage.get("kind") == "answer" and facts.get(_REPEATS["repeated"]):
+            found = {name: facts[fact] for name, fact in _REPEATS.items() if fact in facts}
+            repeats[tuple(str(stage.get(name)) for name in heads)].update(found)
+        elif stage.get("kind") == "label":
+            name, read = str(stage.get("stage")), _select_facts(facts, "readings")
+            if read:
+                counts = {column: read.get(cause, 0) for cause, column in _READINGS.items()}
+                readings[name,] = {"replies": sum(read.values()), **counts}
+            for fact, value in _select_facts(facts, "agreement").items():
+                kind, _, what = fact.rpartition(".")
+                row = agreement.setdefault((name, kind), dict.fromkeys(_AGREEMENT.values(), NAN))
+                row[_AGREEMENT[what]] = NAN if value is None else float(value)
+    unmatched = {
+        (*key[-n:], make_printable(title, MAX_VALUE_LENGTH), reason): {"count": count}
+        for key, counted in titles.items()
+        for (title, reason), count in counted.most_common(_MOST_TITLES)
+    }
+    tables = [
+        _tabulate_counts(
+            "Replies", heads, _COUNTS, {key[-n:]: counts for key, counts in replies.items()}
+        ),
+        _tabulate_counts(
+            "Repeatability of the replies",
+            heads,
+            _REPEATS,
+            {key: {name: found.get(name) for name in _REPEATS} for key, found in repeats.items()},
+            "Requests sent once more, unchanged. Same titles: at least one, in the same order.",
+        ),
+        _tabulate_counts(
+            "Commonest titles without a matching item",
+            (*heads, "title", "reason"),
+            ("count",),
+            unmatched,
+            f"At most {_MOST_TITLES} a model; all replies are in responses.jsonl.",
+        ),
+        _tabulate_counts(
+            "Labels by language models",
+            ("stage",),
+            ("replies", *_READINGS.values()),
+            readings,
+            "How each reply was read, or why not; all of them are in label_replies.jsonl.",
+        ),
+        _tabulate_counts(
+            "Agreement between samples",
+            ("stage", "kind"),
+            [*_AGREEMENT.values()],
+            agreement,
+            "Of several samples of one text. Alpha is Krippendorff's.",
+        ),
+    ]
+    return [table for table in tables if table.rows]
+
+
+NAN = math.nan
+
+
+def _tabulate_counts(
+    title: str,
+    heads: Sequence[str],
+    names: Iterable[str],
+    rows: Mapping[_Head, Mapping[str, float | None]],
+    *notes: str,
+) -> Table:
+    """Return a table of numbers by what heads their rows; one that is not known is blank."""
+    columns = [
+        (Column(name, numeric=True), {key: _count(row.get(name, 0)) for key, row in rows.items()})
+        for name in names
+    ]
+    return _lay_out(title, heads, rows, columns, notes)
+
+
+def _count(value: float | None) -> Cell:
+    """Return a count, a share, or a blank cell for what is not known."""
+    if value is None:
+        return Cell("")
+    return Cell(f"{value:,}" if isinstance(value, int) else format_value(value, 3), value)
+
+
+def _count_replies(
+    run: RunTables,
+) -> tuple[dict[_Head, Counter[str]], dict[_Head, Counter[tuple[str, str]]]]:
+    """Return the counts of replies, and of their titles without an item, by dataset and model.
+
+    They are over seeds and folds; texts alone are no replies. Titles in other capitals are one.
+    """
+    counts: dict[_Head, Counter[str]] = defaultdict(Counter)
+    titles: dict[_Head, Counter[tuple[str, str]]] = defaultdict(Counter)
+    spellings: dict[str, str] = {}
+    path = run.folder / "responses.jsonl"
+    if not has_file(path):
+        return counts, titles
+    with open_input(path) as stream:
+        for line in map(json.loads, stream):
+            if line["outcome"] is None:
+                continue
+            key, usage = (line["dataset"], line["model"]), line.get("usage") or {}
+            counts[key].update(("replies", str(line["outcome"])))
+            counts[key]["stored before"] += bool(line.get("cached"))
+            counts[key]["tokens in"] += usage.get("prompt_tokens", 0)
+            counts[key]["tokens out"] += usage.get("completion_tokens", 0)
+            parsed = line.get("parsed")
+            for rank in parsed if isinstance(parsed, list) else ():
+                if rank["title"] and rank["outcome"] in _UNMATCHED:
+                    words = " ".join(rank["title"].casefold().split())
+                    title = spellings.setdefault(words, rank["title"])
+                    titles[key][title, rank["outcome"]] += 1
+    return counts, titles
+
+
+def _select_facts(facts: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the facts whose names begin with a prefix, without it."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): facts[name] for name in facts if name.startswith(start)}
+
+
+# ---- searches ----
+
+_UNFINISHED = ("pruned", "excluded", "failed")  # the states of trials that cannot be chosen
+_NOTES = (
+    "Values are scores on the validation set, by which settings are chosen; see trials.csv.",
+    "Pruned: the score was below the median of the earlier trials.",
+    "Excluded: the perplexity increased too much.",
+)
+
+
+def tabulate_searches(run: RunTables) -> Table | None:
+    """Return a row for each search with the chosen settings; None if the run has no search.
+
+    The importance of a setting is the share of the variance over trials that it explains.
+    """
+    outcomes = {
+        _get_key(search, FIT_COLUMNS): search for search in run.manifest.get("searches", [])
+    }
+    trials = _group_by(read_trials(run), FIT_COLUMNS)
+    importances: dict[_Head, dict[str, float]] = defaultdict(dict)
+    for row in to_records(run.importances) if run.importances is not None else ():
+        importances[_get_key(row, FIT_COLUMNS)][str(row["setting"])] = row["importance"]
+    rows = []
+    for key, found in outcomes.items():
+        own = trials.get(key, [])
+        best = next(trial for trial in own if trial["trial"] == found["trial"])
+        rows.append(
+            {
+                **dict(zip(FIT_COLUMNS, key, strict=True)),
+                "metric": format_title(str(found["metric"] or "value"), found["k"]),
+                "best": number_cell(
+                    best["value"], count_decimals(trial["value"] for trial in own)
+                ),
+                "trials": len(own),
+                **dict.fromkeys(_UNFINISHED, 0),
+                **Counter(str(trial["state"]) for trial in own),
+                "time": math.fsum(trial["seconds"] for trial in own),
+                "chosen settings": format_setting(best["settings"]),
+                "importance": _name_importances(importances[key]),
+            }
+        )
+    varying = [name for name in ("dataset", "seed", "fold") if len({r[name] for r in rows}) > 1]
+    table = tabulate(
+        "Searches",
+        rows,
+        {
+            **pick("model", *varying, "metric"),
+            "best": lambda row: row["best"],
+            **dict(map(_make_count_column, ("trials", *_UNFINISHED))),
+            "time": lambda row: Cell(wording.format_duration(row["time"]), row["time"]),
+            **pick("chosen settings", "importance"),
+        },
+        _NOTES,
+    )
+    return table if rows else None
+
+
+def _make_count_column(name: str) -> tuple[str, Callable[[Row], Cell]]:
+    return name, lambda row: _count(row[name])
+
+
+def _name_importances(shares: Mapping[str, float]) -> str:
+    """Return the settings by the share of the variance that each explains, if it is known."""
+    known = {name: share for name, share in shares.items() if not math.isnan(share)}
+    ranked = sorted(known, key=lambda name: -known[name])
+    return ", ".join(f"{name} {format_value(known[name], 2)}" for name in ranked) or "not known"
+
+
+def read_trials(run: RunTables) -> list[dict[str, Any]]:
+    """Return the rows of ``trials.csv`` with the settings as a mapping."""
+    rows = [] if run.trials is None else to_records(run.trials)
+    return [row | {"settings": json.loads(row["settings"])} for row in rows]

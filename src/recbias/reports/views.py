@@ -1,4 +1,4 @@
-"""What reports are made of: definitions of metrics, headline rows, comparisons."""
+"""What a run says, as rows: definitions of metrics, estimates, comparisons, and questions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from operator import add
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -15,12 +14,16 @@ import pandas as pd
 
 from recbias.core import measures
 from recbias.core.grouping import parse_uncertain_label
-from recbias.core.measures import Direction, to_loss
+from recbias.core.measures import DATASET, SERVED, Direction, to_loss
 from recbias.core.plugins import BASELINES
 from recbias.core.text import normalize_name
+from recbias.registry import name_metric as spell_metric
 from recbias.reports import wording
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.wording import Cell, Table, format_count, make_heading
+from recbias.reports.wording import GROUPING, format_count, make_heading, to_line
+from recbias.statistics.intervals import derive_error
+from recbias.statistics.paired import EXACT
+from recbias.statistics.trend import NAME as TREND
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",
@@ -38,11 +41,17 @@ ACCURACY = (
 POPULARITY = ("log_popularity_difference", "ARP", "popularity_lift", "Gini")
 """Names of popularity metrics, by preference."""
 
+ALL = measures.ALL
+"""The value of ``dataset``, ``seed`` or ``fold`` in rows that hold the mean over all of them."""
 
 Row = Mapping[str, Any]
 
-_SCALE = re.compile(r"[^:]*: (\S+ for [^,;]+)")  # the end of a range and what it means
+Place = tuple[str, str, str]
+"""A dataset, seed and fold."""
 
+# ---- definitions ----
+
+_SCALE = re.compile(r"[^:]*: (\S+ for [^,;]+)")  # the end of a range and what it means
 _SETTINGS = re.compile(r" \([a-z][^()]*\)(?=$|, | by )")  # the settings in a heading
 
 
@@ -78,17 +87,37 @@ class Definition:
     group_direction: Direction = "none"
 
     @property
+    def by(self) -> str:
+        """By what queries are grouped, blank if they are not."""
+        return str(self.parameters.get("by", ""))
+
+    @property
+    def gap(self) -> str:
+        """``difference``, ``ratio`` or ``std`` of groups of queries; blank for other metrics."""
+        gap = str(self.parameters.get("gap", "")) if self.by else ""
+        return "" if gap == "groups" else gap
+
+    @property
+    def min_group(self) -> int:
+        """The least number of units of a group that is compared; 0 if all are."""
+        return int(self.parameters.get("min_group") or 0)
+
+    @property
     def heading(self) -> str:
         """The title for people: ``nDCG@10, gap by gender``."""
-        has_own_label = self.gap and "gap=" not in self.title
-        return make_heading(
-            self.title, "" if has_own_label else str(self.parameters.get("by", ""))
-        )
+        return make_heading(self.title, "" if self.gap and "gap=" not in self.title else self.by)
+
+    @property
+    def groups_heading(self) -> str:
+        """The heading of the groups of queries between which this is the gap."""
+        if not self.gap:
+            return self.heading
+        return make_heading(re.sub(r"(, )?gap=\w+(, min_group=\d+)?", "", self.title), self.by)
 
     @property
     def name_in_words(self) -> str:
         """The name of the plug-in for people, as in all tables and plots."""
-        return measures.name_metric(self.name)
+        return spell_metric(self.name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -103,40 +132,20 @@ class Definition:
         names = (name for form in forms for name in (form, wording.split_cutoff(form)[0]))
         return tuple(dict.fromkeys(names))
 
-    def describe_value(self, group: str = "", target: str = "") -> str:
-        """Return a value of the metric in words: ``nDCG@10 of gender=F``."""
-        place = " ".join(filter(None, (group, target)))
-        heading = self.name_values(group)
-        return f"{heading} of {place}" if place else heading
-
     def name_values(self, group: str) -> str:
         """Return the heading of values: without the grouping if their group stands beside it."""
         return make_heading(wording.ungroup(self.title)) if group else self.heading
+
+    def describe_value(self, group: str = "", target: str = "") -> str:
+        """Return a value of the metric in words: ``nDCG@10 of gender=F``."""
+        place = " ".join(filter(None, (group, target)))
+        return self.name_values(group) + f" of {place}" * bool(place)
 
     @property
     def scale(self) -> str:
         """What a value at an end of the range means: ``1 for identical lists``; often blank."""
         match = _SCALE.match(self.values)
         return match[1] if match else ""
-
-    @property
-    def least_marked(self) -> int:
-        """The least number of units of a group that is marked as the worst off."""
-        return max(2, int(self.parameters.get("min_group") or 0))
-
-    @property
-    def groups_heading(self) -> str:
-        """The heading of the groups of queries between which this is the gap."""
-        if not self.gap:
-            return self.heading
-        title = re.sub(r"(, )?gap=\w+(, min_group=\d+)?", "", self.title)
-        return make_heading(title, str(self.parameters.get("by", "")))
-
-    @property
-    def gap(self) -> str:
-        """``difference``, ``ratio`` or ``std`` of groups of queries; blank for other metrics."""
-        gap = str(self.parameters.get("gap", "")) if "by" in self.parameters else ""
-        return "" if gap == "groups" else gap
 
 
 def format_title(metric: str, k: float | None) -> str:
@@ -159,14 +168,34 @@ def collect_definitions(run: RunTables) -> Mapping[str, Definition]:
 
     A metric that the manifest does not define has the direction ``none``.
     """
-    entries = [entry for entry in run.manifest.get("metrics", []) if "metric" in entry]
+    entries = run.manifest.get("metrics", [])
     by_title = {format_title(entry["metric"], entry.get("k")): entry for entry in entries}
     by_metric = {entry["metric"]: entry for entry in entries}
-    definitions = {}
-    for metric, k in run.metrics[["metric", "k"]].drop_duplicates().to_numpy().tolist():
-        title = format_title(metric, k)
-        definitions[title] = _define(title, by_title.get(title) or by_metric.get(metric) or {})
-    return definitions
+    titles = run.metrics[["metric", "k"]].drop_duplicates()
+    return {
+        title: _define(title, by_title.get(title) or by_metric.get(metric) or {})
+        for metric, k in titles.itertuples(index=False)
+        for title in [format_title(metric, k)]
+    }
+
+
+def _define(title: str, entry: Mapping[str, Any]) -> Definition:
+    parameters = entry.get("parameters") or {}
+    texts = ("summary", "formula", "values", "source", "unit", "family")
+    direction: Direction = entry.get("direction", "none")
+    return Definition(
+        title=title,
+        name=str(entry.get("name") or re.split(r"[@(]", title)[0]),
+        direction=direction,
+        group_direction=entry.get("group_direction", direction),
+        parameters={k: v for k, v in parameters.items() if k != "by" or v is not None},
+        **{name: str(entry.get(name) or "") for name in texts},
+    )
+
+
+def get_definition(run: RunTables, title: str) -> Definition:
+    """Return the definition of a title; of an unknown one, that with its name alone."""
+    return collect_definitions(run).get(title) or Definition(title, title)
 
 
 def group_definitions(run: RunTables) -> list[list[Definition]]:
@@ -178,24 +207,6 @@ def group_definitions(run: RunTables) -> list[list[Definition]]:
     return [*groups.values()]
 
 
-def _define(title: str, entry: Mapping[str, Any]) -> Definition:
-    direction: Direction = entry.get("direction", "none")
-    texts = ("summary", "formula", "values", "source", "unit", "family")
-    return Definition(
-        title=title,
-        name=str(entry.get("name") or title.partition("@")[0].partition("(")[0]),
-        direction=direction if direction in DIRECTION_LABELS else "none",
-        group_direction=entry.get("group_direction", direction),
-        parameters=_drop_missing_grouping(entry.get("parameters") or {}),
-        **{name: str(entry.get(name) or "") for name in texts},
-    )
-
-
-def _drop_missing_grouping(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a metric without ``by`` where it is null: there are no groups."""
-    return {key: value for key, value in parameters.items() if key != "by" or value is not None}
-
-
 def name_metric(run: RunTables, metric: Definition, group: str = "") -> str:
     """Return the name of a metric for people: ``nDCG gap by gender``, ``popularity bias (log)``.
 
@@ -203,24 +214,31 @@ def name_metric(run: RunTables, metric: Definition, group: str = "") -> str:
     the name do, and the grouping where the group stands beside the value.
     """
     heading, definitions = metric.name_values(group), collect_definitions(run).values()
-    settings = [_list_settings(other) for other in definitions if other.name == metric.name]
+    settings = [_drop_grouping(each, "k") for each in definitions if each.name == metric.name]
     if all(each == settings[0] for each in settings):
         heading = _SETTINGS.sub("", heading, count=1)
-    if len({row for row in run.metrics["k"].unique() if not math.isnan(row)}) < 2:
+    if run.metrics["k"].nunique() < 2:
         heading, _ = wording.split_cutoff(heading)
-    return wording.to_line(heading.replace(", gap by ", " gap by "))
+    return to_line(heading.replace(", gap by ", " gap by "))
 
 
-def _list_settings(metric: Definition) -> dict[str, Any]:
-    grouping = {"k", "by", "gap", "min_group", "reference_group", "pairs"}
-    return {name: value for name, value in metric.parameters.items() if name not in grouping}
+def _drop_grouping(metric: Definition, *others: str) -> dict[str, Any]:
+    return {k: v for k, v in metric.parameters.items() if k not in {*GROUPING, *others}}
+
+
+def name_unit(run: RunTables, metric: Definition) -> str:
+    """Return what a metric counts: its unit, or that of the queries; blank if it is unknown."""
+    requested = {str(entry.get("unit", "query")) for entry in run.manifest.get("queries", [])}
+    queries = requested.pop() if len(requested) == 1 else "query"
+    if metric.unit not in {"", "query"}:
+        return metric.unit.replace("_", " ")
+    return "" if queries == "prompt" and not metric.unit else queries
 
 
 def select_first(definitions: Iterable[Definition], names: Iterable[str]) -> Definition | None:
     """Return the definition whose name comes first in ``names``, or None."""
     by_name = {normalize_name(metric.name): metric for metric in reversed([*definitions])}
-    matches = (by_name.get(normalize_name(name)) for name in names)
-    return next(filter(None, matches), None)
+    return next(filter(None, (by_name.get(normalize_name(name)) for name in names)), None)
 
 
 def select_accuracy_metric(definitions: Iterable[Definition]) -> Definition | None:
@@ -234,13 +252,12 @@ def flag_best(values: Iterable[float], direction: Direction) -> list[bool]:
     >>> flag_best([0.1, 0.3, 0.3, float("nan")], "higher")
     [False, True, True, False]
     """
-    scores = [to_loss(value, direction) for value in values]
-    least = min((score for score in scores if not math.isnan(score)), default=math.nan)
-    return [score == least for score in scores]
+    losses = [to_loss(value, direction) for value in values]
+    least = min((loss for loss in losses if not math.isnan(loss)), default=math.nan)
+    return [loss == least for loss in losses]
 
 
-ALL = measures.ALL
-"""The value of ``dataset``, ``seed`` or ``fold`` in rows that hold the mean over all of them."""
+# ---- datasets, models, and estimates ----
 
 
 def list_datasets(run: RunTables) -> list[str]:
@@ -324,25 +341,22 @@ def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Dat
 
 def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
     """Return the estimates; ``undefined`` of a gap counts the units of the compared groups."""
-    definitions, records = collect_definitions(run), to_records(estimates)
-    metrics = [definitions.get(format_title(row["metric"], row["k"])) for row in records]
     compared: dict[tuple[str, ...], float] = {}
-    for row, metric in zip(records, metrics, strict=True):
-        if metric and row["group"] and row["n"] >= int(metric.parameters.get("min_group") or 0):
-            key = _identify_groups(row, metric)
-            before = compared.get(key, 0)
-            is_uncertain = parse_uncertain_label(str(metric.parameters.get("by"))) is not None
-            compared[key] = (max if is_uncertain else add)(before, row["undefined"])
-    undefined = [
-        compared.get(_identify_groups(row, metric), math.nan)
-        if metric and metric.gap and not row["group"] and not math.isnan(row["value"])
-        else row["undefined"]
-        for row, metric in zip(records, metrics, strict=True)
-    ]
+    undefined = []
+    metrics = [(row, get_definition(run, get_title(row))) for row in to_records(estimates)]
+    for row, metric in metrics:
+        if row["group"] and row["n"] >= metric.min_group:
+            key, is_uncertain = _identify_groups(row, metric), parse_uncertain_label(metric.by)
+            counts = [compared.get(key, 0), row["undefined"]]
+            compared[key] = sum(counts) if is_uncertain is None else max(counts)
+    for row, metric in metrics:
+        is_gap = metric.gap and not row["group"] and not math.isnan(row["value"])
+        found = compared.get(_identify_groups(row, metric), math.nan) if is_gap else None
+        undefined.append(row["undefined"] if found is None else found)
     return estimates.assign(undefined=undefined)
 
 
-def _identify_groups(row: Mapping[str, Any], metric: Definition) -> tuple[str, ...]:
+def _identify_groups(row: Row, metric: Definition) -> tuple[str, ...]:
     """Return what the rows of groups and of their gaps share."""
     settings = sorted((name, repr(v)) for name, v in metric.parameters.items() if name != "gap")
     return (*get_place(row), str(row["model"]), str(row["target"]), metric.name, repr(settings))
@@ -389,9 +403,19 @@ def select_varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if len(frame[column].unique()) > 1]
 
 
-def get_place(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def get_place(row: Row) -> Place:
     """Return the dataset, seed and fold of a row."""
     return str(row["dataset"]), str(row["seed"]), str(row["fold"])
+
+
+def describe_place(run: RunTables, place: Place) -> str:
+    """Return the dataset, seed and fold for a sentence, where the run has several."""
+    several = len(list_single_datasets(run)) > 1
+    where = "over all datasets" if place[0] == ALL else f"on {to_line(place[0])}"
+    columns = dict(zip(("seed", "fold"), place[1:], strict=True))
+    varying = select_varying(run.metrics, ["seed", "fold"])
+    part = ", ".join(f"{name} {columns[name]}" for name in varying if columns[name] != ALL)
+    return f" {where}" * several + f" ({part})" * bool(part)
 
 
 def rank_label(text: str) -> tuple[bool, int, str]:
@@ -403,6 +427,21 @@ def rank_label(text: str) -> tuple[bool, int, str]:
     return text != ALL, int(text) if text.isascii() and text.isdigit() else 0, text
 
 
+def find_worst_groups(rows: Sequence[Row], metric: Definition) -> list[Row]:
+    """Return the groups with the worst mean in the metric's direction: all that are tied.
+
+    For ``zero`` they are the farthest from 0. There is none without a direction, and none if all
+    defined means are equally good. Groups of a single unit, or of fewer than the metric compares,
+    are left out.
+    """
+    rows = [row for row in rows if not row["n"] < max(2, metric.min_group)]
+    losses = [to_loss(row["value"], metric.group_direction) for row in rows]
+    defined = [loss for loss in losses if not math.isnan(loss)]
+    if not defined or math.isclose(max(defined), min(defined), rel_tol=1e-12, abs_tol=1e-15):
+        return []
+    return [row for row, loss in zip(rows, losses, strict=True) if loss == max(defined)]
+
+
 def select_tradeoffs(run: RunTables) -> list[dict[str, Any]]:
     """Return the headline rows of ``tradeoffs.csv`` for one metric of accuracy.
 
@@ -412,13 +451,15 @@ def select_tradeoffs(run: RunTables) -> list[dict[str, Any]]:
     if table is None or table.empty:
         return []
     table = select_headline(run, table)
-    titles = list(dict.fromkeys(table["accuracy"]))
     ranks = {name: rank for rank, name in enumerate(ACCURACY)}
-    best = min(titles, key=lambda title: ranks.get(title.partition("@")[0], len(ranks)))
+    best = min(
+        table["accuracy"].unique(),
+        key=lambda title: ranks.get(title.partition("@")[0], len(ranks)),
+    )
     return to_records(table[table["accuracy"] == best])
 
 
-def name_reranker(row: Mapping[str, Any]) -> str:
+def name_reranker(row: Row) -> str:
     """Return the label of the re-ranker of a version without the setting that orders versions.
 
     >>> row = {"model": "EASE + FA*IR(protected=F, share=0.2)", "baseline": "EASE"}
@@ -433,62 +474,12 @@ def name_reranker(row: Mapping[str, Any]) -> str:
     return f"{name}({', '.join(parts)})" if parts else name
 
 
-def build_tradeoff_table(run: RunTables) -> Table | None:
-    """Return one row for each re-ranked model and metric of bias; None without re-ranking."""
-    rows = select_tradeoffs(run)
-    if not rows:
-        return None
-    varying = select_varying(pd.DataFrame(rows), ("dataset", "target"))
-    places = wording.count_decimals([row["accuracy_lost"] for row in rows])
-    return wording.tabulate(
-        "Accuracy lost for bias removed by re-ranking",
-        rows,
-        {
-            **wording.pick("model"),
-            "beside": lambda row: row["baseline"],
-            **wording.pick(*varying),
-            "bias": lambda row: make_heading(row["bias"]),
-            "accuracy lost": lambda row: _build_cell(row, "accuracy_lost", places),
-            "bias removed": lambda row: _build_cell(row, "bias_removed", None),
-            "price": lambda row: _build_cell(row, "price", None),
-        },
-        _explain(rows),
-    )
+# ---- comparisons ----
 
-
-def _build_cell(row: Mapping[str, Any], name: str, places: int | None) -> Cell:
-    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
-    digits = wording.count_decimals([value]) if places is None else places
-    interval = wording.format_interval(low, high, digits)
-    if name == "price" and is_unbounded(row):
-        interval = "unbounded"
-    text = wording.format_value(value, digits)
-    return Cell(f"{text} ({interval})" if interval else text, value)
-
-
-def is_unbounded(row: Mapping[str, Any]) -> bool:
-    """Return whether Fieller's set has no end: the bias removed may be 0."""
-    holds_zero = bool(row["bias_removed_low"] <= 0 <= row["bias_removed_high"])
-    is_defined = not math.isnan(row["price"]) and math.isnan(row["price_low"])
-    return holds_zero and is_defined
-
-
-def _explain(rows: list[dict[str, Any]]) -> list[str]:
-    accuracy = make_heading(rows[0]["accuracy"])
-    notes = [
-        f"Accuracy lost: {accuracy} of the model beside it minus that of the re-ranked one.",
-        "Bias removed: by how much the metric is nearer to its best direction, or to 0.",
-        "Price: accuracy lost for one unit of bias removed, n/a where none is removed.",
-        "In brackets: 95% intervals of the differences by unit; Fieller's for the price.",
-    ]
-    unbounded = "Unbounded: the bias removed is not significantly different from 0."
-    return [*notes, *[unbounded] * any(map(is_unbounded, rows))]
-
-
-_GROUP_BY = [
+_GROUP_BY = (
     *("dataset", "seed", "fold", "metric", "k", "test", "between"),
     *("correction", "family", "alpha", "part"),
-]
+)
 _PART = ("group", "target")
 _ESTIMATE = ("dataset", "seed", "fold", "metric", "k", *_PART)
 
@@ -520,9 +511,7 @@ class Comparisons:
     """All comparisons on a metric by one test and correction, in one dataset, seed and fold.
 
     Args:
-        title: The metric, ``nDCG@10``.
-        metric: Its heading.
-        direction: Which values are better.
+        metric: The metric.
         place: Dataset, seed and fold.
         test: The test's name.
         between: What was compared: ``models``, ``groups``, ...
@@ -530,14 +519,17 @@ class Comparisons:
         rows: Rows of ``significance.csv``.
     """
 
-    title: str
-    metric: str
-    direction: Direction
-    place: tuple[str, str, str]
+    metric: Definition
+    place: Place
     test: str
     between: str
     part: str
     rows: tuple[Row, ...]
+
+    @property
+    def title(self) -> str:
+        """The title of the metric."""
+        return self.metric.title
 
     @property
     def compares_models(self) -> bool:
@@ -557,7 +549,7 @@ class Comparisons:
     @property
     def heading(self) -> str:
         """The metric and the part of the queries and items."""
-        return ", ".join(filter(None, [self.metric, self.part]))
+        return ", ".join(filter(None, [self.metric.heading, self.part]))
 
     def names(self) -> list[str]:
         """Return what is compared, in order of appearance."""
@@ -571,10 +563,14 @@ class Comparisons:
 def describe_methods(comparisons: Sequence[Comparisons]) -> str:
     """Return the tests, corrections and families of comparisons as text, without repetition."""
     kinds: dict[tuple[str, str, float], list[Comparisons]] = {}
-    for comparison in comparisons:
-        row = comparison.rows[0]
-        kinds.setdefault((row["correction"], row["family"], row["alpha"]), []).append(comparison)
-    return "; ".join(map(_describe_correction, kinds.values()))
+    for each in comparisons:
+        row = each.rows[0]
+        kinds.setdefault((row["correction"], row["family"], row["alpha"]), []).append(each)
+    return "; ".join(
+        f"{' and '.join(map(describe_test, dict.fromkeys(each.test for each in same)))}, "
+        f"{_describe_correction(*kind, same)}"
+        for kind, same in kinds.items()
+    )
 
 
 def describe_test(name: str) -> str:
@@ -587,30 +583,22 @@ def describe_test(name: str) -> str:
     return f"{_TESTS[start]} {opening}{settings}".strip() if start in _TESTS else name
 
 
-def _describe_correction(comparisons: Sequence[Comparisons]) -> str:
-    """Return the tests of comparisons that share correction, family and alpha."""
-    row = comparisons[0].rows[0]
-    names = dict.fromkeys(comparison.test for comparison in comparisons)
-    tests = " and ".join(map(describe_test, names))
-    alpha = f"alpha {row['alpha']:g}"
-    if all(math.isnan(row.get("p", 0.0)) for item in comparisons for row in item.rows):
-        return f"{tests}, no p-value"
-    if row["correction"] in {"", "none"}:
-        return f"{tests}, no correction, {alpha}"
-    correction = _CORRECTIONS.get(row["correction"], row["correction"])
-    sizes = {comparison.rows[0]["family_size"] for comparison in comparisons}
-    family = _FAMILIES.get(row["family"], "over {}").format(_format_sizes(sizes))
-    family = "over one comparison" if sizes == {1.0} else family
-    return f"{tests}, {correction} {family}, {alpha}"
-
-
-def _format_sizes(sizes: set[float]) -> str:
-    """Return the sizes of families as text: ``3 to 84 comparisons``."""
+def _describe_correction(
+    correction: str, family: str, alpha: float, comparisons: Sequence[Comparisons]
+) -> str:
+    """Return the correction and the sizes of its families: ``Holm over 3 to 84 comparisons``."""
+    if all(math.isnan(row.get("p", 0.0)) for each in comparisons for row in each.rows):
+        return "no p-value"
+    if correction in {"", "none"}:
+        return f"no correction, alpha {alpha:g}"
+    sizes = {each.rows[0]["family_size"] for each in comparisons}
     defined = sorted(size for size in sizes if not math.isnan(size))
-    if not defined:
-        return "n comparisons"
-    largest = format_count(defined[-1], "comparison")
-    return largest if defined[0] == defined[-1] else f"{defined[0]:,.0f} to {largest}"
+    counted = format_count(defined[-1], "comparison") if defined else "n comparisons"
+    if defined and defined[0] != defined[-1]:
+        counted = f"{defined[0]:,.0f} to {counted}"
+    over = _FAMILIES.get(family, "over {}").format(counted)
+    over = "over one comparison" if sizes == {1.0} else over
+    return f"{_CORRECTIONS.get(correction, correction)} {over}, alpha {alpha:g}"
 
 
 def is_significant(row: Row) -> bool:
@@ -618,35 +606,9 @@ def is_significant(row: Row) -> bool:
     return str(row["significant"]).casefold() in {"true", "1"}
 
 
-def find_better_side(row: Row, direction: Direction) -> str:
-    """Return ``a`` or ``b``, whichever mean is better, or blank if neither is shown to be.
-
-    Where the direction is ``zero``, two means that differ may be equally far from 0 on opposite
-    sides: |a| and |b| differ only if both a - b and a + b differ from 0. The test of the row
-    covers the difference; the sum counts as different from 0 if it exceeds ``reach``.
-
-    The effect size of a rank test may contradict the means, which a few users can dominate. Then
-    neither side is better.
-
-    >>> find_better_side({"mean_a": 0.2, "mean_b": 0.1}, "higher")
-    'a'
-    >>> find_better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
-    ''
-    """
-    a, b = to_loss(row["mean_a"], direction), to_loss(row["mean_b"], direction)
-    if row.get("effect_size", math.nan) * (row["mean_a"] - row["mean_b"]) < 0:
-        return ""
-    if direction == "zero" and not abs(row["mean_a"] + row["mean_b"]) > row["reach"]:
-        return ""
-    return "a" if a < b else "b" if b < a else ""
-
-
 @lru_cache(maxsize=2)
 def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     """Return the headline comparisons: between models first, then by order of the metrics."""
-    if run.significance.empty:
-        return ()
-    definitions = collect_definitions(run)
     half_widths = {
         (*_identify(row), row["model"]): (row["ci_high"] - row["ci_low"]) / 2
         for row in to_records(run.metrics)
@@ -655,25 +617,28 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
     for row in _select_rows(run):
         key = tuple(str(row[name]) for name in _GROUP_BY)
         groups.setdefault(key, []).append(_add_reach(row, half_widths))
-    comparisons = []
-    for rows in groups.values():
-        row = rows[0]
-        title = format_title(row["metric"], row["k"])
-        metric = definitions.get(title) or Definition(title, title)
-        kind = row["test"], row["between"], row["part"]
-        place = get_place(row)
-        comparisons.append(
-            Comparisons(title, metric.heading, metric.direction, place, *kind, tuple(rows))
+    comparisons = [
+        Comparisons(
+            get_definition(run, get_title(row)),
+            get_place(row),
+            *(row["test"], row["between"], row["part"], tuple(rows)),
         )
-    order = {title: number for number, title in enumerate(definitions)}
-    comparisons.sort(
-        key=lambda item: (not item.compares_models, order.get(item.title, len(order)))
+        for rows in groups.values()
+        for row in rows[:1]
+    ]
+    order = {title: number for number, title in enumerate(collect_definitions(run))}
+    return tuple(
+        sorted(
+            comparisons,
+            key=lambda item: (not item.compares_models, order.get(item.title, len(order))),
+        )
     )
-    return tuple(comparisons)
 
 
 def _select_rows(run: RunTables) -> Iterator[Row]:
     """Yield the headline rows of ``significance.csv`` with ``part``, those of models first."""
+    if run.significance.empty:
+        return
     of_models = run.significance["between"].str.startswith("model").to_numpy(dtype=bool)
     for row in to_records(select_headline(run, run.significance[of_models])):
         yield {**row, "part": " ".join(row[name] for name in _PART).strip()}
@@ -681,15 +646,6 @@ def _select_rows(run: RunTables) -> Iterator[Row]:
     for _, rows in within.groupby(["metric", "k"], sort=False, dropna=False):
         for row in to_records(select_headline(run, rows)):
             yield {**row, "part": ""}
-
-
-def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:
-    """Return, for each model, the models that it is significantly better than."""
-    wins: dict[str, set[str]] = {name: set() for name in comparisons.names()}
-    for row in filter(is_significant, comparisons.rows):
-        if side := find_better_side(row, comparisons.direction):
-            wins[row[side]].add(row["b" if side == "a" else "a"])
-    return wins
 
 
 def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
@@ -703,3 +659,296 @@ def _add_reach(row: Row, half_widths: Mapping[tuple[str, ...], float]) -> Row:
 
 def _identify(row: Row) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in _ESTIMATE)
+
+
+def find_wins(comparisons: Comparisons) -> dict[str, set[str]]:
+    """Return, for each model, the models that it is significantly better than."""
+    wins: dict[str, set[str]] = {name: set() for name in comparisons.names()}
+    for row in filter(is_significant, comparisons.rows):
+        if side := _find_better_side(row, comparisons.metric.direction):
+            wins[row[side]].add(row["b" if side == "a" else "a"])
+    return wins
+
+
+def _find_better_side(row: Row, direction: Direction) -> str:
+    """Return ``a`` or ``b``, whichever mean is better, or blank if neither is shown to be.
+
+    Where the direction is ``zero``, two means that differ may be equally far from 0 on opposite
+    sides: |a| and |b| differ only if both a - b and a + b differ from 0. The test of the row
+    covers the difference; the sum counts as different from 0 if it exceeds ``reach``.
+
+    The effect size of a rank test may contradict the means, which a few users can dominate. Then
+    neither side is better.
+
+    >>> _find_better_side({"mean_a": 0.2, "mean_b": 0.1}, "higher")
+    'a'
+    >>> _find_better_side({"mean_a": 0.2, "mean_b": -0.21, "reach": 0.02}, "zero")
+    ''
+    """
+    a, b = to_loss(row["mean_a"], direction), to_loss(row["mean_b"], direction)
+    if row.get("effect_size", math.nan) * (row["mean_a"] - row["mean_b"]) < 0:
+        return ""
+    if direction == "zero" and not abs(row["mean_a"] + row["mean_b"]) > row["reach"]:
+        return ""
+    return "a" if a < b else "b" if b < a else ""
+
+
+def compute_effect(row: Row) -> float:
+    """Return the size of an effect in standard deviations, for the order of conclusions.
+
+    It is that of the test; else |difference| / (se √n), twice this for two groups; NaN if neither
+    exists. Equal differences of all units, other than 0, are infinitely many of them.
+    """
+    if lacks_spread(row):
+        return math.inf
+    if not math.isnan(row["effect_size"]):
+        return float(abs(row["effect_size"]))
+    error, _ = derive_error(row)
+    if not error > 0 or not row["n"] > 0:
+        return math.nan
+    sides = 1.0 if row["between"].startswith("model") else 2.0
+    return float(sides * abs(row["difference"]) / error / math.sqrt(row["n"]))
+
+
+def lacks_spread(row: Row) -> bool:
+    """Return whether all units, or the units of each group, have the same difference, not 0.
+
+    >>> row = {"between": "models", "p": 0.03, "difference": 1.0, "ci_low": float("nan")}
+    >>> lacks_spread(row), lacks_spread({**row, "difference": 0.0})
+    (True, False)
+    """
+    compares_units = str(row["between"]).startswith(("model", "prompt"))
+    is_tested = not math.isnan(row["p"]) and math.isnan(row["ci_low"])
+    is_constant = is_tested and (compares_units or row["test"] == "welch_t")
+    return is_constant and row["difference"] != 0
+
+
+def includes_zero(row: Row) -> bool:
+    """Return whether a comparison is significant though its interval includes 0."""
+    return is_significant(row) and row["ci_low"] <= 0.0 <= row["ci_high"]
+
+
+ZERO = (
+    "Significant, though the interval includes 0: the test asks how large the difference would be "
+    "by chance, and the interval, which covers more, how large it is."
+)
+"""Why the interval of a significant comparison may include 0."""
+
+
+def rank_effect(effect: float) -> float:
+    """Return a key to sort effects by: undefined ones come last if the largest is first."""
+    return -math.inf if math.isnan(effect) else effect
+
+
+def orient(row: Row, name: str = "difference") -> tuple[float, float, float]:
+    """Return the size of a difference, and its interval with the same sign.
+
+    >>> orient({"difference": -0.2, "ci_low": -0.5, "ci_high": 0.1})
+    (0.2, -0.1, 0.5)
+    """
+    low, high = ("ci_low", "ci_high") if name == "difference" else (f"{name}_low", f"{name}_high")
+    if row[name] < 0:
+        return -row[name], -row[high], -row[low]
+    return row[name], row[low], row[high]
+
+
+# ---- questions ----
+
+# the rows of ``metrics.csv`` on one metric, by model, group and target
+_Estimates = Mapping[tuple[str, str, str], Row]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Question:
+    """The comparisons of one metric by the first of its tests, in one dataset, seed and fold.
+
+    Args:
+        name: What is compared, for people; ``heading`` also says by what it is grouped.
+        where: The dataset, seed and fold for a sentence: `` on ml-1m (fold 1)``.
+        unit: What the n of an estimate counts, and ``units`` that of a comparison: users, names.
+        baselines: The models that others are compared with.
+        comparisons: Those of all models, or parts of the queries and items.
+        estimates: The values of the metric in the same dataset, seed and fold.
+        served: The comparisons of all models over the queries that all of them have a list for.
+    """
+
+    metric: Definition
+    name: str
+    heading: str
+    where: str
+    unit: str
+    units: str
+    baselines: frozenset[str]
+    comparisons: tuple[Comparisons, ...]
+    estimates: _Estimates
+    served: Comparisons | None = None
+
+    @cached_property
+    def all_rows(self) -> list[Row]:
+        """The comparisons with the part that they are restricted to."""
+        return [{**row, "part": each.part} for each in self.comparisons for row in each.rows]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The comparisons that have a p-value, the largest effect first."""
+        return sorted(
+            (row for row in self.all_rows if not math.isnan(row["p_adjusted"])),
+            key=lambda row: (
+                -rank_effect(compute_effect(row)),
+                -rank_effect(abs(row["difference"])),
+            ),
+        )
+
+    @cached_property
+    def significant(self) -> list[Row]:
+        """The significant comparisons, the largest effect first."""
+        return [row for row in self.rows if is_significant(row)]
+
+    @cached_property
+    def leads(self) -> list[Row]:
+        """The largest significant difference of each model, the largest of all first."""
+        ranked = self.significant
+        if self.between == "groups":
+            ranked = sorted(ranked, key=lambda row: -rank_effect(abs(row["difference"])))
+        return [*{row["model"]: row for row in reversed(ranked)}.values()][::-1]
+
+    @property
+    def between(self) -> str:
+        """What was compared: ``models``, ``groups``, ..."""
+        return self.comparisons[0].between
+
+    @property
+    def compares_models(self) -> bool:
+        """Whether models are compared with each other."""
+        return self.comparisons[0].compares_models
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The models that are compared, or within which groups are compared, no baselines.
+
+        Baselines if there is nothing else.
+        """
+        sides = ("a", "b") if self.compares_models else ("model",)
+        found = list(dict.fromkeys(str(row[side]) for row in self.all_rows for side in sides))
+        return [name for name in found if name not in self.baselines] or found
+
+    @property
+    def own_rows(self) -> list[Row]:
+        """The tested comparisons within models that are no baselines."""
+        return [row for row in self.rows if row["model"] in self.models]
+
+    def get_value(self, model: str) -> float:
+        """Return the value of a model, NaN if it has none."""
+        return float(self.estimates.get((model, "", ""), {"value": math.nan})["value"])
+
+    def find_worst(self, model: str, target: str) -> list[Row]:
+        """Return the rows of the worst-off groups of a model; see ``find_worst_groups``."""
+        rows = [
+            row
+            for (name, group, of), row in self.estimates.items()
+            if group and (name, of) == (model, target)
+        ]
+        return find_worst_groups(rows, self.metric)
+
+
+@lru_cache(maxsize=2)
+def collect_questions(run: RunTables) -> tuple[Question, ...]:
+    """Return the questions that the comparisons of a run answer, in the order of the metrics.
+
+    Tables of few units, which have an exact test, are not asked about. Where models are compared
+    as a whole, they are not compared again in each group. Of several gaps of one grouping only the
+    difference is asked about, and a test of all groups only if no pair of them is tested.
+    """
+    definitions, comparisons = collect_definitions(run), collect_comparisons(run)
+    tested = {item.title for item in comparisons if not item.compares_models}
+    others = [item for title, item in definitions.items() if item.gap or title in tested]
+    groups: dict[tuple[object, ...], list[Comparisons]] = {}
+    for item in comparisons:
+        if item.test != EXACT and not _is_repeated(item, others):
+            is_trend = item.test == TREND  # asked about beside the test of all groups
+            groups.setdefault((item.title, item.place, item.between, is_trend), []).append(item)
+    questions = [_ask(run, items) for items in groups.values()]
+    overall = {item.metric.title for item in questions if item.compares_models}
+    return tuple(
+        item
+        for item in questions
+        if not (item.compares_models and _find_plain(item.metric, definitions) in overall)
+    )
+
+
+def _ask(run: RunTables, comparisons: Sequence[Comparisons]) -> Question:
+    first, metric = comparisons[0], comparisons[0].metric
+    overall = [item for item in comparisons if item.test == first.test and not item.part]
+    served = [item for item in comparisons if item.part == SERVED and item.test == first.test]
+    estimates = _index_estimates(run).get((first.place, first.title), {})
+    is_of_groups = metric.by and (first.between == "groups" or not metric.gap)
+    unit = name_unit(run, metric)
+    sets = [metric.parameters.get(name) for name in ("groups", "targets")]
+    of = [str(item["of"]).removesuffix("s") for item in sets if isinstance(item, Mapping)]
+    return Question(
+        metric=metric,
+        name=name_metric(run, metric, "a group" if is_of_groups else ""),
+        heading=name_metric(run, metric),
+        where=describe_place(run, first.place),
+        unit=unit,
+        units=unit if not of else of[0] if first.between == "groups" else of[-1],
+        baselines=list_baselines(run),
+        comparisons=tuple(
+            overall or [item for item in comparisons if not item.part.startswith(SERVED)]
+        ),
+        estimates={**_list_sides(first), **estimates} if metric.gap else estimates,
+        served=served[0] if served and overall else None,
+    )
+
+
+def _list_sides(comparisons: Comparisons) -> _Estimates:
+    """Return the means that the tests of a gap compare as rows without n and intervals."""
+    if comparisons.between != "groups" or comparisons.test in {"welch_anova", TREND}:
+        return {}
+    unknown = dict.fromkeys(("n", "undefined", "ci_low", "ci_high"), math.nan)
+    return {
+        (row["model"], row[side], row["target"]): {
+            **row,
+            **unknown,
+            "group": row[side],
+            "value": row[f"mean_{side}"],
+        }
+        for row in comparisons.rows
+        for side in "ab"
+    }
+
+
+def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> str:
+    """Return the title of the metric that the groups of ``metric`` divide; blank if none."""
+    if metric.parameters.get("gap") != "groups":
+        return ""
+    plain = metric.name, _drop_grouping(metric)
+    same = (title for title, d in definitions.items() if (d.name, d.parameters) == plain)
+    return next(same, "")
+
+
+def _is_repeated(comparisons: Comparisons, tested: Sequence[Definition]) -> bool:
+    """Return whether another tested metric answers the same question about groups."""
+    metric = comparisons.metric
+    if not metric.gap:
+        return False
+    settings = {**metric.parameters, "gap": ""}
+    gaps = {
+        other.gap
+        for other in tested
+        if other.name == metric.name and {**other.parameters, "gap": ""} == settings
+    }
+    if metric.gap != "difference":
+        return "difference" in gaps
+    return comparisons.test == "welch_anova" and "" in gaps
+
+
+@lru_cache(maxsize=2)
+def _index_estimates(run: RunTables) -> Mapping[tuple[Place, str], _Estimates]:
+    """Return the rows of ``metrics.csv`` by place and metric."""
+    estimates: dict[tuple[Place, str], dict[tuple[str, str, str], Row]] = {}
+    for row in to_records(collect_estimates(run)):
+        if row["model"] != DATASET:
+            part = (row["model"], row["group"], row["target"])
+            estimates.setdefault((get_place(row), get_title(row)), {})[part] = row
+    return estimates

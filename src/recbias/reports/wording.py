@@ -9,12 +9,13 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from recbias.core.context import summarize_failures
-from recbias.core.measures import Direction, name_metric
+from recbias.core.measures import Direction
+from recbias.registry import name_metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +128,7 @@ _GAPS = {
     "worst": "worst group by",
     "worst_quarter": "worst quarter of groups by",
 }
-_GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
+GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
 _OPENING, _CLOSING = "([{", ")]}"
 
 
@@ -172,7 +173,7 @@ def ungroup(title: str) -> str:
     if match is None:
         return title
     settings = [text.strip() for text in _split(match["settings"])]
-    kept = [text for text in settings if text.partition("=")[0] not in _GROUPING]
+    kept = [text for text in settings if text.partition("=")[0] not in GROUPING]
     described = f"({', '.join(kept)})" if kept else ""
     return f"{match['name']}{described}{match['cutoff'] or ''}"
 
@@ -476,11 +477,6 @@ class Column:
         """The name of the metric in a spec, blank if the title has it."""
         name = re.split(r"[(@]", self.key)[0]
         return name if name_metric(name) != name else ""
-
-
-def make_columns(titles: Iterable[str], numeric: Container[str] = ()) -> tuple[Column, ...]:
-    """Return columns, of which some hold numbers."""
-    return tuple(Column(title, numeric=title in numeric) for title in titles)
 
 
 def number_cell(value: float, places: int) -> Cell:

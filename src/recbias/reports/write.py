@@ -15,12 +15,16 @@ from recbias.core.errors import UnknownName, Unwritable
 from recbias.core.files import digest_file, has_file
 from recbias.core.text import suggest
 from recbias.formats.manifest import Manifest
-from recbias.reports.card import build_card, render_card_files, render_form, render_hub_card
-from recbias.reports.environments import render_latex
+from recbias.reports.card import (
+    FORMS,
+    build_card,
+    render_card_files,
+    render_form,
+    render_hub_card,
+)
 from recbias.reports.gallery import IMAGES, convert_svg, load_gallery
 from recbias.reports.published import compare_published, list_remarks, resolve_name
-from recbias.reports.regulated import FORMS
-from recbias.reports.render import Content, render_html, render_json, render_markdown
+from recbias.reports.render import Content, render_html, render_json, render_latex, render_markdown
 from recbias.reports.run import RunTables, name_groups, read_run
 from recbias.reports.svg import FileNames
 from recbias.reports.verdict import render_junit

@@ -280,21 +280,21 @@ def call_label(
 def call_rerank(rerank: Callable[..., Any], candidates: Candidates, k: int) -> Codes:
     """Return the positions that a re-ranker selects: different candidates, and -1 at the end."""
     positions = call_for(np.ndarray, rerank, candidates, k)
-    shape, problem = (len(candidates.lists), k), ""
+    shape, n, problems = (len(candidates.lists), k), candidates.lists.k, list[str]()
     if positions.shape != shape or positions.dtype.kind != "i":
-        problem = f"positions {positions.dtype}{[*positions.shape]}, not int32{[*shape]}"
-    elif positions.size and (positions.min() < -1 or positions.max() >= candidates.lists.k):
-        problem = f"positions outside -1 to {candidates.lists.k - 1}"
-    elif ((positions[:, :-1] < 0) & (positions[:, 1:] >= 0)).any():
-        problem = "a position after an empty one"
-    else:
-        ordered = np.sort(positions, axis=1)
-        filled = np.take_along_axis(candidates.filled, np.maximum(positions, 0), axis=1)
-        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
-            problem = "a position twice in a row"
-        elif (~filled & (positions >= 0)).any():
-            problem = "an empty position of the candidates"
-    if problem:
+        problems = [f"positions {positions.dtype}{[*positions.shape]}, not int32{[*shape]}"]
+    elif positions.size:
+        ordered, is_empty = np.sort(positions, axis=1), positions == -1
+        inside = positions.clip(0, n - 1)
+        wrong = {
+            f"positions outside -1 to {n - 1}": (positions != inside) & ~is_empty,
+            "a position after an empty one": is_empty[:, :-1] & ~is_empty[:, 1:],
+            "a position twice in a row": (np.diff(ordered) == 0) & (ordered[:, 1:] >= 0),
+            "an empty position of the candidates": ~is_empty
+            & ~np.take_along_axis(candidates.filled, inside, axis=1),
+        }
+        problems = [problem for problem, rows in wrong.items() if rows.any()]
+    if problems:
         remedy = "return the positions of the selected candidates, best first, and -1 at the end"
-        raise make_fault(rerank, f"returns {problem}", remedy)
+        raise make_fault(rerank, f"returns {problems[0]}", remedy)
     return positions

@@ -58,7 +58,7 @@ from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
 from recbias.runner.boundary import blame_plugin
 from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
-from recbias.runner.grouping import check_groups
+from recbias.runner.grouping import form_groups
 from recbias.runner.plan import (
     DataContext,
     ModelPlan,
@@ -502,7 +502,7 @@ def _check_grouping(metric: PluginSpec) -> Iterator[_Fault]:
         yield _Fault((*metric.where, "gap"), message, "choose gap: difference")
     if parse_uncertain_label(grouping.by) is None:
         return
-    needed = [] if grouping.gap in {"", *_UNCERTAIN_GAPS} else ["gap"]
+    needed = [] if grouping.gap in {None, *_UNCERTAIN_GAPS} else ["gap"]
     needed += [key for key in ("min_group", "pairs") if getattr(grouping, key)]
     for key in needed:
         name = grouping.gap if key == "gap" else key
@@ -675,7 +675,7 @@ class _Preflight:
         """Yield what its groups of queries, and the metric itself, say of the data."""
         if (grouping := metric.grouping) is not None:
             queries = self.executor.value(context.queries)
-            error = _catch(f"by of {metric.label}", check_groups, queries, grouping)
+            error = _catch(f"by of {metric.label}", form_groups, queries, grouping)
             if error is not None:
                 fault = _explain_item_column(error, grouping.by, build())
                 yield self._locate_setting(metric, error.where or "by", fault)

@@ -5,11 +5,8 @@ Models, and the trials of one batch, run at the same time in processes that shar
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
-import sys
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -18,7 +15,6 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
@@ -49,57 +45,6 @@ from recbias.runner.store import StageCheckpoints, Store, describe_damage, find_
 # ---- what is recorded of a stage ----
 
 
-_Cost: TypeAlias = Mapping[str, float | None]
-
-NO_COST: _Cost = MappingProxyType(dict.fromkeys(("cpu_seconds", "gpu_seconds", "gpu_memory_mb")))
-"""The cost of a stage of which nothing is known, such as a reused one."""
-
-
-def _read_cpu() -> tuple[float, float]:
-    """Return the seconds of this process, with all threads, and of its ended children."""
-    times = os.times()
-    return time.process_time(), times.children_user + times.children_system
-
-
-def _find_cuda() -> Any:
-    """Return ``torch.cuda`` if this process has used a card; importing torch would be slow."""
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    return cuda if cuda is not None and cuda.is_initialized() else None
-
-
-@dataclass(frozen=True)
-class CostMeter:
-    """Measures a stage from now on."""
-
-    cpu: tuple[float, float] = field(default_factory=_read_cpu)
-
-    def __post_init__(self) -> None:
-        """Reset the peak memory of the cards."""
-        if cuda := _find_cuda():
-            for card in range(cuda.device_count()):
-                cuda.reset_peak_memory_stats(card)
-
-    def measure(self, seconds: float) -> dict[str, float | None]:
-        """Return the cost of a stage that took ``seconds``.
-
-        ``gpu_seconds`` is the time for which the stage held cards, one after the other if it held
-        several; it and the memory are None if other processes worked for the stage, which may
-        have used cards.
-        """
-        process, children = (end - start for end, start in zip(_read_cpu(), self.cpu, strict=True))
-        cost = dict(NO_COST) | {"cpu_seconds": round(process + children, 3)}
-        if children:
-            return cost
-        cuda = _find_cuda()
-        cards = range(cuda.device_count() if cuda else 0)
-        peaks = [peak for card in cards if (peak := cuda.max_memory_allocated(card))]
-        return cost | {
-            "gpu_seconds": round(seconds * len(peaks), 3),
-            "gpu_memory_mb": round(math.fsum(peaks) / 2**20, 1),
-        }
-
-
 def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str, int]:
     """Return the sizes of the inputs and the result of a stage, and the bytes of its files.
 
@@ -124,7 +69,6 @@ def measure_sizes(values: Iterable[Any], files: Iterable[Path] = ()) -> dict[str
 
 def make_record(stage: Stage, **facts: Any) -> StageRecord:
     """Return the record of a stage."""
-    facts = {"cost": dict(NO_COST)} | facts
     return StageRecord(stage.title, stage.kind, stage.digest, **vars(stage.keys), **facts)
 
 
@@ -267,7 +211,6 @@ class Executor:
         """Compute a stage; ``damage`` are warnings for this run only."""
         self.observer.started(stage)
         reset_peak_memory()
-        meter = CostMeter()
         checkpoints = StageCheckpoints(self.store, stage)
         discard = checkpoints.discard
         if self.fresh:
@@ -286,10 +229,8 @@ class Executor:
                 on_lasting_failure=discard,
             )
         seconds, peak = checkpoints.seconds, checkpoints.peak_memory_mb
-        is_resumed = checkpoints.earlier_seconds > 0  # the cost until then is not known
-        cost = NO_COST if is_resumed else meter.measure(seconds)
         sizes = measure_sizes((*inputs, value), stage.files)
-        spent = dict[str, Any](seconds=seconds, cost=dict(cost), sizes=sizes, facts=facts)
+        spent = dict[str, Any](seconds=seconds, sizes=sizes, facts=facts)
         if failure is None:
             stored = Stored(
                 *(stage.title, stage.kind, {}),
@@ -432,23 +373,21 @@ def execute_plans(
     return executor, problems
 
 
-def _merge_models(plans: Iterable[Plan]) -> list[ModelPlan]:
-    """Return each model of several plans once, with all metrics, context by context."""
-    merged: dict[tuple[str, ...], dict[str, ModelPlan]] = {}
+def _merge_models(plans: Iterable[Plan]) -> Iterator[ModelPlan]:
+    """Yield each model of several plans once, with all metrics, context by context."""
+    same: dict[tuple[str, ...], dict[str, list[ModelPlan]]] = {}
     for model_plan in (each for plan in plans for each in plan.model_plans):
-        key = tuple(stage.digest for stage in model_plan.data_context.stages)
-        own, address = merged.setdefault(key, {}), getattr(model_plan.answer, "digest", "")
-        measured = {
-            stage.digest: (metric, stage)
-            for each in (own.get(address, model_plan), model_plan)
-            for metric, stage in zip(each.metrics, each.measures, strict=True)
-        }
-        own[address] = replace(
-            own.get(address, model_plan),
+        context = tuple(stage.digest for stage in model_plan.data_context.stages)
+        answer = getattr(model_plan.answer, "digest", "")
+        same.setdefault(context, {}).setdefault(answer, []).append(model_plan)
+    for model_plans in (each for answers in same.values() for each in answers.values()):
+        pairs = [zip(each.metrics, each.measures, strict=True) for each in model_plans]
+        measured = {stage.digest: (metric, stage) for pair in pairs for metric, stage in pair}
+        yield replace(
+            model_plans[0],
             metrics=tuple(metric for metric, _ in measured.values()),
             measures=tuple(stage for _, stage in measured.values()),
         )
-    return [model_plan for own in merged.values() for model_plan in own.values()]
 
 
 def _announce(plan: Plan, executor: Executor, workers: int) -> None:

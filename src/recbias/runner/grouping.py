@@ -1,12 +1,9 @@
-"""Metrics by groups that are known as probabilities: ``by: probability of p_female``.
-
-Metrics by group of queries: ``by:`` in a spec.
-"""
+"""Metrics by group of queries, certain or known as probabilities: ``by:`` in a spec."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,58 +43,6 @@ from recbias.statistics.uncertain import (
 _LOW_INFORMATION = 0.1
 """Below this share of explained variance, intervals are more than three times as wide."""
 
-
-def _form_uncertain_groups(queries: Queries, grouping: Grouping) -> UncertainGroups:
-    """Return the probabilities of the groups that a metric is reported for."""
-    groups = read_uncertain_groups(queries.labels, grouping.by)
-    if grouping.gap == "ugf" and len(groups.names) > 2:
-        message = f"ugf compares two groups, and {grouping.by!r} has {len(groups.names):,}"
-        raise Contradiction(message, where="gap", remedy="choose gap: difference")
-    _find_reference(groups, grouping)
-    return groups
-
-
-def _measure_by_probability(
-    measurements: Sequence[Measurement],
-    groups: UncertainGroups,
-    grouping: Grouping,
-    rng: np.random.Generator,
-) -> tuple[Measurement, ...]:
-    """Return the means of the groups, or their gap, of each target of a metric."""
-    reference, kind = _find_reference(groups, grouping), grouping.gap
-    if kind in {None, "groups"}:
-        return tuple(
-            group
-            for measurement in measurements
-            for group in summarize_uncertain_groups(measurement, groups, reference=reference)
-        )
-    gap = _get_gap_kind(grouping)
-    return tuple(
-        compute_uncertain_gap(measurement, groups, gap, rng=rng) for measurement in measurements
-    )
-
-
-def _get_gap_kind(grouping: Grouping) -> GapKind:
-    """Return the kind of a gap of probable groups: ``ugf`` is the difference of two."""
-    return grouping.gap if grouping.gap in {"ratio", "std"} else "difference"
-
-
-def warn_of_probabilities(groups: UncertainGroups, metric: str) -> None:
-    """Warn of queries without a probability, and of probabilities that tell little."""
-    if groups.missing:
-        warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
-    least = int(groups.information.argmin())
-    share = float(groups.information[least])
-    if share < _LOW_INFORMATION:
-        name, factor = groups.names[least], 1.0 / np.sqrt(share)
-        tells = f"{name} tells {share:.1%} of the variance of its label"
-        if groups.assumption == "probability":
-            cost = f"the interval is about {factor:.1f} times as wide as with certain labels"
-        else:
-            cost = "a difference that does not show in the probability is not seen"
-        warn(f"{metric}: {tells}, so {cost}")
-
-
 _MAX_SHOWN = 5
 """The number of small groups that a warning names."""
 
@@ -105,130 +50,10 @@ _EXAMPLE = "'age < 25'"
 """A condition, for the remedy of a warning."""
 
 
-@dataclass(frozen=True)
-class GroupMeasurements:
-    """Group the stored values of a metric, so that the metric is computed once for all groups.
-
-    Args:
-        direction: Which values of the metric are better.
-    """
-
-    name: str
-    grouping: Grouping
-    direction: Direction = "none"
-
-    def __call__(
-        self, queries: Queries, measurements: Sequence[Measurement]
-    ) -> tuple[Measurement, ...]:
-        """Return the values of the groups, or their gap."""
-        for measurement in measurements:
-            self._require_values(measurement, queries)
-        if parse_uncertain_label(self.grouping.by) is not None:
-            return self._group_by_probability(queries, measurements)
-        groups = form_groups(queries, self.grouping)
-        if self.grouping.gap == "groups":
-            _warn_of_missing_labels(groups, self.name)
-            _warn_of_groups(groups, self.grouping, self.name)
-        if not self.grouping.min_group and self.grouping.gap not in {"ratio", "std"}:
-            _warn_of_undefined_gaps(measurements, groups, self.name)
-        _warn_of_single_queries(groups, self.grouping, self.name)
-        if self.grouping.gap in {None, "groups"}:
-            reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
-            named = _find_pairs(groups, self.grouping)
-            return tuple(
-                group
-                for measurement in measurements
-                for group in summarize_groups(
-                    measurement, groups, min_group=least, reference=reference, named=named
-                )
-            )
-        seed = derive_bootstrap_seed(queries.ids)
-        members = [Members.of_queries(measurement, groups) for measurement in measurements]
-        gaps = tuple(self._measure_gap(each, np.random.default_rng(seed)) for each in members)
-        if not all(np.isnan(gap.ci_low) for gap in gaps):
-            self._warn_of_small_groups(members)
-        return gaps
-
-    def pool(self, folds: Sequence[Measurement], seed: int) -> Measurement:
-        """Return the gap over seeds and folds: that of the groups' means over them.
-
-        Args:
-            folds: The groups of all seeds and folds, of one target.
-            seed: That of the bootstrap, the same for all models.
-        """
-        groups, rng = pool_groups(folds), np.random.default_rng(seed)
-        if parse_uncertain_label(self.grouping.by) is not None:
-            return compute_pooled_uncertain_gap(groups, _get_gap_kind(self.grouping), rng=rng)
-        return self._measure_gap(Members.of_pooled(groups), rng)
-
-    def _measure_gap(self, members: Members, rng: np.random.Generator) -> Measurement:
-        gap, least = self.grouping.gap, self.grouping.min_group
-        if gap in {"difference", "ratio", "std", "ugf"}:
-            kind = _get_gap_kind(self.grouping)
-            of_two = compute_gap_of(members, kind, rng=rng, min_group=least)
-            if members.corrected is not None and len(members.names) == 2 and kind == "difference":
-                for name, value in members.corrected.describe(0, 1).items():
-                    record_fact(f"correction.{name}", value)
-            # the test of ugf belongs to the groups
-            return replace(of_two, contrasts=()) if gap == "ugf" else of_two
-        if members.audit is not None:
-            warn(f"{self.name}: {gap} is not defined for corrected values; gap: difference is")
-            return Measurement(math.nan, 0, members.n_units, target=members.target)
-        kind_of_index: InequalityKind = gap  # type: ignore[assignment]  # the others are above
-        index = GroupInequality(kind=kind_of_index, direction=self.direction, min_group=least)
-        return index.measure_members(members, rng)
-
-    def _warn_of_small_groups(self, members: Sequence[Members]) -> None:
-        """Warn of groups of fewer values than the interval of a gap needs."""
-        sizes = np.min([each.moments.n for each in members], axis=0)
-        is_compared, is_small = sizes >= self.grouping.min_group, sizes < LEAST_VALUES
-        if text := _name_groups(members[0].names, sizes, is_compared & is_small):
-            message = f"have fewer than {LEAST_VALUES} values"
-            reason = "the intervals of their gaps, and checks by them, are approximate"
-            warn(f"{self.name}: {text[0]} {message}, so {reason}: {text[1]}")
-        is_few = is_compared & mark_few_beside_many(sizes)
-        is_skewed = not all(each.share for each in members)
-        if text := _name_groups(members[0].names, sizes, is_few & is_skewed):
-            message = "have fewer than 20 values beside 5 times as many"
-            reason = (
-                "if values are skewed, fewer than 93 of 100 intervals of the gap hold the truth"
-            )
-            warn(f"{self.name}: {text[0]} {message}; {reason}: {text[1]}")
-
-    def _require_values(self, measurement: Measurement, queries: Queries) -> None:
-        units = measurement.units
-        if units is None or not np.array_equal(units.ids, queries.ids.ids):
-            message = f"{self.name} has no value for each query, so it cannot be grouped"
-            raise BrokenContract(message, remedy="remove `by`")
-
-    def _group_by_probability(
-        self, queries: Queries, measurements: Sequence[Measurement]
-    ) -> tuple[Measurement, ...]:
-        groups = _form_uncertain_groups(queries, self.grouping)
-        if self.grouping.gap == "groups":
-            warn_of_probabilities(groups, self.name)
-        rng = np.random.default_rng(derive_bootstrap_seed(queries.ids))
-        return _measure_by_probability(measurements, groups, self.grouping, rng)
+# ---- the groups ----
 
 
-def _name_groups(
-    names: Sequence[str], sizes: AnyArray, is_named: BoolArray
-) -> tuple[str, str] | None:
-    """Return how many groups are named, and the first of them with their sizes; None if none."""
-    codes = np.flatnonzero(is_named)
-    shown = ", ".join(f"{names[code]} ({sizes[code]})" for code in codes[:_MAX_SHOWN])
-    more = ", ..." if codes.size > _MAX_SHOWN else ""
-    return (f"{codes.size:,} group(s)", shown + more) if codes.size else None
-
-
-def check_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:
-    """Return the groups of queries, certain or known as probabilities; see both for errors."""
-    if parse_uncertain_label(grouping.by) is not None:
-        return _form_uncertain_groups(queries, grouping)
-    return form_groups(queries, grouping)
-
-
-def form_groups(queries: Queries, grouping: Grouping) -> Groups:
+def form_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroups:
     """Return the groups of queries that a metric is reported for.
 
     Raises:
@@ -237,29 +62,38 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups:
         OutOfRange: The reference group is too small to be compared.
         Contradiction: ``ugf`` is asked for other than two groups.
     """
+    if parse_uncertain_label(grouping.by) is not None:
+        uncertain = read_uncertain_groups(queries.labels, grouping.by)
+        _require_two_for_ugf(grouping, len(uncertain.names), "difference")
+        _find_reference(uncertain, grouping)
+        return uncertain
     groups = group_by(queries.labels, grouping.by, split_cells=True)
     if len(groups.names) < 2:
         message = f"all queries with the label {grouping.by!r} are in one group, {groups.names[0]}"
         raise NothingLeft(message, remedy="group by a label with at least two values")
-    least, reference = grouping.min_group, _find_reference(groups, grouping)
-    n_compared = int(np.count_nonzero(groups.counts >= least))
-    if grouping.gap == "ugf" and n_compared > 2:
-        message = f"ugf compares two groups, and {grouping.by!r} has {n_compared:,}"
-        remedy = f"choose gap: mad, or group by a condition such as {_EXAMPLE}"
-        raise Contradiction(message, where="gap", remedy=remedy)
+    counts, least = groups.counts, grouping.min_group
+    reference, pairs = _find_reference(groups, grouping), _find_pairs(groups, grouping)
+    n_compared = int(np.count_nonzero(counts >= least))
+    _require_two_for_ugf(grouping, n_compared, f"mad, or group by a condition such as {_EXAMPLE}")
     if n_compared < 2:
         message = f"fewer than two groups of {grouping.by!r} have {least:,} queries"
-        second = int(np.sort(groups.counts)[-2])
-        remedy = f"min_group: {second} is the largest with which two groups are compared"
+        remedy = f"min_group: {np.sort(counts)[-2]} is the largest with which two are compared"
         raise NothingLeft(message, where="min_group", remedy=remedy)
-    named = [("pairs", code) for pair in _find_pairs(groups, grouping) for code in pair]
-    for key, code in [("reference_group", reference)] * (reference >= 0) + named:
-        if groups.counts[code] < least:
-            n = int(groups.counts[code])
-            message = f"{groups.names[code]} has {n:,} queries, fewer than min_group: {least}"
+    named = [("reference_group", reference)] * (reference >= 0)
+    named += [("pairs", code) for pair in pairs for code in pair]
+    for key, code in named:
+        if counts[code] < least:
+            found = f"{groups.names[code]} has {counts[code]:,} queries"
+            message = f"{found}, fewer than min_group: {least}"
             remedy = "name a larger group, or lower min_group"
             raise OutOfRange(message, where=key, remedy=remedy)
     return groups
+
+
+def _require_two_for_ugf(grouping: Grouping, n: int, other: str) -> None:
+    if grouping.gap == "ugf" and n > 2:
+        message = f"ugf compares two groups, and {grouping.by!r} has {n:,}"
+        raise Contradiction(message, where="gap", remedy=f"choose gap: {other}")
 
 
 def _find_reference(groups: Groups | UncertainGroups, grouping: Grouping) -> int:
@@ -286,28 +120,164 @@ def _find_code(groups: Groups | UncertainGroups, name: str, key: str) -> int:
         raise UnknownName(error.message, where=key, remedy=error.remedy) from error
 
 
-def _warn_of_groups(groups: Groups, grouping: Grouping, metric: str) -> None:
-    """Warn of groups that are not compared, and of queries in several groups."""
-    sizes = zip(groups.names, groups.counts.tolist(), strict=True)
-    small = [f"{name} ({n:,})" for name, n in sizes if n < grouping.min_group]
-    if small:
-        shown = ", ".join(small[:_MAX_SHOWN]) + (", ..." if len(small) > _MAX_SHOWN else "")
-        message = f"fewer than {grouping.min_group:,} queries and are shown, but not compared"
-        warn(f"{metric}: {len(small):,} group(s) have {message}: {shown}")
-    reference = _find_reference(groups, grouping)
-    named = _find_pairs(groups, grouping)
-    pairs = list_group_pairs(groups.counts, grouping.min_group, reference, named)[0].size
+# ---- the values ----
+
+
+@dataclass(frozen=True)
+class GroupMeasurements:
+    """Group the stored values of a metric, so that the metric is computed once for all groups.
+
+    Args:
+        direction: Which values of the metric are better.
+    """
+
+    name: str
+    grouping: Grouping
+    direction: Direction = "none"
+
+    def __call__(
+        self, queries: Queries, measurements: Sequence[Measurement]
+    ) -> tuple[Measurement, ...]:
+        """Return the values of the groups, or their gap."""
+        for units in (measurement.units for measurement in measurements):
+            if units is None or not np.array_equal(units.ids, queries.ids.ids):
+                message = f"{self.name} has no value for each query, so it cannot be grouped"
+                raise BrokenContract(message, remedy="remove `by`")
+        groups, seed = form_groups(queries, self.grouping), derive_bootstrap_seed(queries.ids)
+        for text in _list_warnings(groups, self.grouping, measurements):
+            warn(f"{self.name}: {text}")
+        rng = np.random.default_rng(seed)
+        if isinstance(groups, UncertainGroups):
+            return self._measure_by_probability(measurements, groups, rng)
+        if self.grouping.gap in {None, "groups"}:
+            reference, least = _find_reference(groups, self.grouping), self.grouping.min_group
+            named = _find_pairs(groups, self.grouping)
+            return tuple(
+                group
+                for measurement in measurements
+                for group in summarize_groups(
+                    measurement, groups, min_group=least, reference=reference, named=named
+                )
+            )
+        members = [Members.of_queries(measurement, groups) for measurement in measurements]
+        gaps = tuple(self._measure_gap(each, np.random.default_rng(seed)) for each in members)
+        if not all(np.isnan(gap.ci_low) for gap in gaps):
+            for text in _list_small_groups(members, self.grouping.min_group):
+                warn(f"{self.name}: {text}")
+        return gaps
+
+    def pool(self, folds: Sequence[Measurement], seed: int) -> Measurement:
+        """Return the gap over seeds and folds: that of the groups' means over them.
+
+        Args:
+            folds: The groups of all seeds and folds, of one target.
+            seed: That of the bootstrap, the same for all models.
+        """
+        groups, rng = pool_groups(folds), np.random.default_rng(seed)
+        if parse_uncertain_label(self.grouping.by) is not None:
+            return compute_pooled_uncertain_gap(groups, _get_gap_kind(self.grouping), rng=rng)
+        return self._measure_gap(Members.of_pooled(groups), rng)
+
+    def _measure_by_probability(
+        self,
+        measurements: Sequence[Measurement],
+        groups: UncertainGroups,
+        rng: np.random.Generator,
+    ) -> tuple[Measurement, ...]:
+        """Return the means of the groups, or their gap, of each target of a metric."""
+        kind, reference = _get_gap_kind(self.grouping), _find_reference(groups, self.grouping)
+        if self.grouping.gap not in {None, "groups"}:
+            return tuple(
+                compute_uncertain_gap(each, groups, kind, rng=rng) for each in measurements
+            )
+        return tuple(
+            group
+            for measurement in measurements
+            for group in summarize_uncertain_groups(measurement, groups, reference=reference)
+        )
+
+    def _measure_gap(self, members: Members, rng: np.random.Generator) -> Measurement:
+        gap, least = self.grouping.gap, self.grouping.min_group
+        if gap in {"difference", "ratio", "std", "ugf"}:
+            kind = _get_gap_kind(self.grouping)
+            of_two = compute_gap_of(members, kind, rng=rng, min_group=least)
+            if members.corrected is not None and len(members.names) == 2 and kind == "difference":
+                for name, value in members.corrected.describe(0, 1).items():
+                    record_fact(f"correction.{name}", value)
+            # the test of ugf belongs to the groups
+            return replace(of_two, contrasts=()) if gap == "ugf" else of_two
+        if members.audit is not None:
+            warn(f"{self.name}: {gap} is not defined for corrected values; gap: difference is")
+            return Measurement(math.nan, 0, members.n_units, target=members.target)
+        kind_of_index: InequalityKind = gap  # type: ignore[assignment]  # the others are above
+        index = GroupInequality(kind=kind_of_index, direction=self.direction, min_group=least)
+        return index.measure_members(members, rng)
+
+
+def _get_gap_kind(grouping: Grouping) -> GapKind:
+    """Return the kind of a gap: ``ugf`` is the difference of two groups."""
+    return grouping.gap if grouping.gap in {"ratio", "std"} else "difference"
+
+
+# ---- warnings ----
+
+
+def _list_warnings(
+    groups: Groups | UncertainGroups, grouping: Grouping, measurements: Sequence[Measurement]
+) -> Iterator[str]:
+    """Yield what is worth knowing of the groups; of all of them once, with their means."""
+    if grouping.gap == "groups" and groups.missing:
+        yield f"{groups.missing:,} queries have no label {groups.by!r}"
+    if isinstance(groups, UncertainGroups):
+        if grouping.gap == "groups":
+            yield from _list_low_information(groups)
+        return
+    if grouping.gap == "groups":
+        yield from _list_uncompared(groups, grouping)
+    if not grouping.min_group and grouping.gap not in {"ratio", "std"}:
+        yield from _list_empty_groups(groups, measurements)
+    singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
+    if singles and grouping.gap:
+        subject, verb = f"{singles[0]} has", "it is"
+        if len(singles) > 1:
+            subject = f"{len(singles):,} groups, such as {singles[0]}, have"
+            verb = "they are"
+        rest = ", but not of gaps: min_group: 2 does that" if grouping.min_group < 2 else ""
+        reason = f"no interval, and {verb} left out of all tests{rest}"
+        yield f"{subject} only one query, so there is {reason}"
+
+
+def _list_low_information(groups: UncertainGroups) -> Iterator[str]:
+    """Yield the group whose probability tells least about its label, if that is little."""
+    least = int(groups.information.argmin())
+    share = float(groups.information[least])
+    if share < _LOW_INFORMATION:
+        cost = "a difference that does not show in the probability is not seen"
+        if groups.assumption == "probability":
+            factor = 1.0 / np.sqrt(share)
+            cost = f"the interval is about {factor:.1f} times as wide as with certain labels"
+        yield f"{groups.names[least]} tells {share:.1%} of the variance of its label, so {cost}"
+
+
+def _list_uncompared(groups: Groups, grouping: Grouping) -> Iterator[str]:
+    """Yield the groups that are not compared, too many pairs, and queries in several groups."""
+    counts, least = groups.counts, grouping.min_group
+    if text := _name_groups(groups.names, counts, counts < least):
+        message = f"fewer than {least:,} queries and are shown, but not compared"
+        yield f"{text[0]} have {message}: {text[1]}"
+    reference, named = _find_reference(groups, grouping), _find_pairs(groups, grouping)
+    pairs = list_group_pairs(counts, least, reference, named)[0].size
     if pairs > MAX_PAIRS:
         message = f"the {pairs:,} pairs of groups are not tested, because they are more than"
         remedy = f"set min_group or reference_group, or group by conditions such as {_EXAMPLE}"
         if _are_shares(groups):
             remedy += f"; if these are probabilities, write by: probability of {groups.by}"
-        warn(f"{metric}: {message} {MAX_PAIRS:,}; {remedy}")
-    if groups.overlap:
-        n = int(np.count_nonzero(np.bincount(groups.rows) > 1)) if groups.rows is not None else 0
+        yield f"{message} {MAX_PAIRS:,}; {remedy}"
+    if groups.overlap and groups.rows is not None:
+        n = int(np.count_nonzero(np.bincount(groups.rows) > 1))
         message = f"{n:,} queries have several values of {groups.by!r} and count in each group"
         tests = "the tests allow for shared queries, and there is no analysis of variance"
-        warn(f"{metric}: {message}; {tests}")
+        yield f"{message}; {tests}"
 
 
 def _are_shares(groups: Groups) -> bool:
@@ -319,38 +289,40 @@ def _are_shares(groups: Groups) -> bool:
     return all(0.0 <= value <= 1.0 for value in values)
 
 
-def _warn_of_undefined_gaps(
-    measurements: Sequence[Measurement], groups: Groups, metric: str
-) -> None:
-    """Warn of groups in which no query has a value, which make every gap undefined."""
+def _list_empty_groups(groups: Groups, measurements: Sequence[Measurement]) -> Iterator[str]:
+    """Yield the groups in which no query has a value, which make every gap undefined."""
     is_known = groups.codes >= 0
     rows = np.flatnonzero(is_known) if groups.rows is None else groups.rows[is_known]
     empty = np.zeros(len(groups.names), dtype=bool)
-    for measurement in measurements:
-        if measurement.units is not None:
-            has_value = ~np.isnan(measurement.units.values)[rows]
-            empty |= np.bincount(groups.codes[is_known], has_value, empty.size) == 0
+    for units in (measurement.units for measurement in measurements if measurement.units):
+        has_value = ~np.isnan(units.values)[rows]
+        empty |= np.bincount(groups.codes[is_known], has_value, empty.size) == 0
     if empty.any() and not empty.all():
         first, n = groups.names[int(empty.argmax())], int(np.count_nonzero(empty))
         subject = first if n == 1 else f"{n:,} groups, such as {first},"
         remedy = "min_group: 1 leaves such groups out"
-        warn(f"{metric}: no query of {subject} has a value, so no gap is defined; {remedy}")
+        yield f"no query of {subject} has a value, so no gap is defined; {remedy}"
 
 
-def _warn_of_missing_labels(groups: Groups, metric: str) -> None:
-    if groups.missing:
-        warn(f"{metric}: {groups.missing:,} queries have no label {groups.by!r}")
+def _list_small_groups(members: Sequence[Members], least: int) -> Iterator[str]:
+    """Yield the groups of fewer values than the interval of a gap needs."""
+    sizes = np.min([each.moments.n for each in members], axis=0)
+    is_compared, names = sizes >= least, members[0].names
+    if text := _name_groups(names, sizes, is_compared & (sizes < LEAST_VALUES)):
+        reason = "the intervals of their gaps, and checks by them, are approximate"
+        yield f"{text[0]} have fewer than {LEAST_VALUES} values, so {reason}: {text[1]}"
+    is_skewed = not all(each.share for each in members)
+    if text := _name_groups(names, sizes, is_compared & mark_few_beside_many(sizes) & is_skewed):
+        message = "have fewer than 20 values beside 5 times as many"
+        reason = "if values are skewed, fewer than 93 of 100 intervals of the gap hold the truth"
+        yield f"{text[0]} {message}; {reason}: {text[1]}"
 
 
-def _warn_of_single_queries(groups: Groups, grouping: Grouping, metric: str) -> None:
-    """Warn of groups of one query, which are in gaps nevertheless."""
-    singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
-    if singles and grouping.gap:
-        subject, verb = f"{singles[0]} has", "it is"
-        if len(singles) > 1:
-            subject = f"{len(singles):,} groups, such as {singles[0]}, have"
-            verb = "they are"
-        reason = f"no interval, and {verb} left out of all tests"
-        if grouping.min_group < 2:
-            reason += ", but not of gaps: min_group: 2 does that"
-        warn(f"{metric}: {subject} only one query, so there is {reason}")
+def _name_groups(
+    names: Sequence[str], sizes: AnyArray, is_named: BoolArray
+) -> tuple[str, str] | None:
+    """Return how many groups are named, and the first of them with their sizes; None if none."""
+    codes = np.flatnonzero(is_named)
+    shown = ", ".join(f"{names[code]} ({sizes[code]:,})" for code in codes[:_MAX_SHOWN])
+    more = ", ..." if codes.size > _MAX_SHOWN else ""
+    return (f"{codes.size:,} group(s)", shown + more) if codes.size else None

@@ -12,7 +12,6 @@ from recbias.config.entries import AUDITED
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
-from recbias.core.docstrings import read_formula
 from recbias.core.plugins import OUTPUTS
 from recbias.core.registry import locate_code
 from recbias.runner.options import RunOptions
@@ -181,7 +180,7 @@ class Plan:
     def warnings(self) -> tuple[str, ...]:
         """What is worth knowing before the run: skipped datasets, parts without effect."""
         experiment, device = self.experiment, self.experiment.device
-        warnings = [*self.skipped, *_list_undocumented(experiment), *_list_idle(experiment)]
+        warnings = [*self.skipped, *_list_idle(experiment)]
         is_used = any(device in stage.devices for stage in self.stages)
         if device not in {"auto", "cpu"} and not is_used:
             warnings.append(f"device {device} has no effect: no model of the spec uses it")
@@ -206,15 +205,6 @@ def may_lack_files(source: object) -> bool:
 def count_query_folds(experiment: Experiment) -> int:
     """Return into how many disjoint samples the queries are divided, 1 for a single one."""
     return int(getattr(experiment.queries.plugin, "folds", 1))
-
-
-def _list_undocumented(experiment: Experiment) -> Iterator[str]:
-    """Yield a warning for each metric of another author that has no formula for reports."""
-    remedy = "write it as an indented block in the docstring"
-    classes = {metric.name: type(metric.plugin) for metric in experiment.metrics}
-    for name, cls in classes.items():
-        if (place := locate_code(cls)) and not read_formula(cls):
-            yield f"{place}: {name} has no formula, so reports show none: {remedy}"
 
 
 def _list_idle(experiment: Experiment) -> Iterator[str]:

@@ -6,9 +6,8 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from recbias.config.experiment import (
     DatasetSpec,
@@ -329,47 +328,23 @@ def _identify_values(spec: PluginSpec, fingerprints: Fingerprints) -> str:
     return address_values(spec.plugin, identity, list_libraries(spec.plugin))
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What stages take from a plug-in, found once: a metric is planned for every model."""
+class _Known(NamedTuple):
+    """What stages take from a plug-in, found once: a metric is planned for every model.
+
+    Args:
+        spec: The plug-in, which is kept as long as it is found by its id.
+        files: The files that it reads, with the digests that its identity has of them.
+        location: Its entry in the spec: ``FILE:LINE:COLUMN: models[0]``.
+    """
 
     spec: PluginSpec
-    experiment: Experiment
-    fingerprints: Fingerprints
-
-    @cached_property
-    def identity(self) -> dict[str, object]:
-        return identify(self.spec, self.fingerprints)
-
-    @cached_property
-    def learner(self) -> dict[str, object]:
-        return identify_learner(self.spec, self.fingerprints)
-
-    @cached_property
-    def settings(self) -> str:
-        return compute_digest(self.identity)
-
-    @cached_property
-    def files(self) -> dict[Path, str]:
-        """The files that it reads, with the digests that its identity has of them."""
-        plugin = self.spec.plugin
-        model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
-        return self.fingerprints.of_files([*list_input_files(plugin), *model_files])
-
-    @cached_property
-    def libraries(self) -> tuple[str, ...]:
-        return list_libraries(self.spec.plugin)
-
-    @cached_property
-    def devices(self) -> frozenset[str]:
-        if self.spec.kind not in {"models", "detectors", "filters"}:
-            return frozenset()
-        return frozenset({device for device, _ in _list_placements(self.spec.plugin)} - {""})
-
-    @cached_property
-    def location(self) -> str:
-        """Its entry in the spec: ``FILE:LINE:COLUMN: models[0]``."""
-        return self.experiment.fault(self.spec.where, "").where
+    identity: dict[str, object]
+    learner: dict[str, object]
+    settings: str
+    files: Mapping[Path, str]
+    libraries: tuple[str, ...]
+    devices: frozenset[str]
+    location: str
 
 
 # ---- stages ----
@@ -424,11 +399,23 @@ class StagePlanner:
         )
 
     def _know(self, spec: PluginSpec) -> _Known:
-        """Return what is known of a plug-in, found by the object, which is kept in it."""
-        known = self._known.get(id(spec))
-        if known is None:
-            known = self._known[id(spec)] = _Known(spec, self.experiment, self.fingerprints)
-        return known
+        """Return what is known of a plug-in."""
+        if id(spec) not in self._known:
+            plugin, identity = spec.plugin, identify(spec, self.fingerprints)
+            model_files = plugin.model_files() if isinstance(plugin, ReadsModels) else ()
+            has_device = spec.kind in {"models", "detectors", "filters"}
+            devices = {device for device, _ in _list_placements(plugin) if has_device and device}
+            self._known[id(spec)] = _Known(
+                spec,
+                identity,
+                learner=identify_learner(spec, self.fingerprints),
+                settings=compute_digest(identity),
+                files=self.fingerprints.of_files([*list_input_files(plugin), *model_files]),
+                libraries=list_libraries(plugin),
+                devices=frozenset(devices),
+                location=self.experiment.fault(spec.where, "").where,
+            )
+        return self._known[id(spec)]
 
     # ---- of a data context ----
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from recbias.core.errors import BrokenContract, WrongType
 from recbias.core.registry import Registry
 from recbias.runner.store import report_unwritable
 
-_OBJECT_SECTIONS = {"models": "models", "metrics": "metrics", "tests": "tests"}
-"""The keys of a spec whose entries may be objects, with their registries."""
+_OBJECT_SECTIONS = ("models", "metrics", "tests")
+"""The keys of a spec whose entries may be objects: those of their registries."""
 
 _IDENTIFIERS = frozenset({"user_ids", "item_ids"})
 """The settings that name a file of identifiers, one on each line."""
@@ -47,10 +47,10 @@ def replace_python_inputs(
     """
     sections = {
         key: [
-            _describe_entry(entry, registries[kind], f"{key}[{at}]")
+            _describe_entry(entry, registries[key], f"{key}[{at}]")
             for at, entry in enumerate(spec[key])
         ]
-        for key, kind in _OBJECT_SECTIONS.items()
+        for key in _OBJECT_SECTIONS
         if isinstance(spec.get(key), list | tuple)
     }
     return {key: _replace(value, folder, str(key)) for key, value in {**spec, **sections}.items()}
@@ -61,20 +61,19 @@ def _describe_entry(entry: Any, registry: Registry, location: str) -> Any:
     if isinstance(entry, Mapping) and not isinstance(entry.get("name"), str | None):
         settings = {key: value for key, value in entry.items() if key != "name"}
         return _describe_object(entry["name"], registry, location) | settings
-    return (
-        entry if isinstance(entry, str | Mapping) else _describe_object(entry, registry, location)
-    )
+    if isinstance(entry, str | Mapping):
+        return entry
+    return _describe_object(entry, registry, location)
 
 
 def _describe_object(plugin: Any, registry: Registry, location: str) -> dict[str, Any]:
     """Return the entry of an object: the name of its class, and its settings."""
     cls = plugin if isinstance(plugin, type) else type(plugin)
     if cls is plugin or not is_dataclass(plugin):
-        subject = f"the class {cls.__name__}" if cls is plugin else f"a {cls.__name__}"
-        example = (
-            '{"name": "lists", "path": frame}' if _is_frame(plugin) else f"{cls.__name__}(...)"
-        )
-        message = f"must be a name, a mapping or an object of a {registry.kind}, found {subject}"
+        found, example = f"a {cls.__name__}", '{"name": "lists", "path": frame}'
+        if cls is plugin:
+            found, example = f"the class {cls.__name__}", f"{cls.__name__}(...)"
+        message = f"must be a name, a mapping or an object of a {registry.kind}, found {found}"
         raise WrongType(message, where=location, remedy=f"write it like {example}")
     settings = {key: value for key, value in as_plain(plugin).items() if value is not None}
     return {"name": registry.find_name(cls) or _name_file(cls)} | settings
@@ -93,50 +92,20 @@ def _name_file(cls: type) -> str:
 
 
 def _replace(value: Any, folder: Path, location: str) -> Any:
+    """Return a value with the paths of files in place of its frames and arrays."""
     if isinstance(value, Mapping):
         return {key: _replace(item, folder, f"{location}.{key}") for key, item in value.items()}
     key = location.rpartition(".")[2]
-    if isinstance(value, list | tuple) and key in _IDENTIFIERS:
-        value = pd.Series(value, dtype=object)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and key not in _IDENTIFIERS:
         return [_replace(item, folder, f"{location}[{at}]") for at, item in enumerate(value)]
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if _is_frame(value):
-        return _write(_render_frame(value, location), key, ".parquet", folder)
-    if _is_array(value):
-        return _replace_array(np.asarray(value), folder, location)
-    return value
-
-
-def _is_array(value: Any) -> bool:
-    """Return whether a value is a column or an array, of one library or another."""
-    if isinstance(value, pd.Index | np.ndarray):
-        return True
-    import narwhals as nw
-
-    return isinstance(nw.from_native(value, series_only=True, pass_through=True), nw.Series)
-
-
-def _is_frame(value: Any) -> bool:
-    """Return whether a value is a data frame, of one library or another, or exports a stream."""
-    import narwhals as nw
-
-    frame = nw.from_native(value, pass_through=True)
-    is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__")
-    return isinstance(frame, nw.DataFrame | nw.LazyFrame) or is_stream
-
-
-def _to_arrow(value: Any) -> Any:
-    """Return a data frame as an Arrow table."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    if isinstance(value, pd.DataFrame):
-        return pa.Table.from_pandas(value, preserve_index=False)
-    frame = nw.from_native(value, pass_through=True)
-    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-    return frame.to_arrow() if isinstance(frame, nw.DataFrame) else pa.table(value)
+    is_list = isinstance(value, list | tuple)
+    array = np.asarray(value, dtype=object) if is_list else _to_array(value)
+    if array is None:
+        content = _render_frame(value, location)
+        return value if content is None else _write(content, key, ".parquet", folder)
+    return _replace_array(array, folder, location)
 
 
 def _replace_array(array: AnyArray, folder: Path, location: str) -> Any:
@@ -149,36 +118,56 @@ def _replace_array(array: AnyArray, folder: Path, location: str) -> Any:
     if array.dtype.kind not in "fiub":
         message = f"an array of type {array.dtype} cannot be written"
         raise WrongType(message, where=location, remedy="give an array of numbers")
-    return _write(_render(lambda file: np.save(file, array)), key, ".npy", folder)
+    file = io.BytesIO()
+    np.save(file, array)
+    return _write(file.getvalue(), key, ".npy", folder)
+
+
+def _to_array(value: Any) -> AnyArray | None:
+    """Return a column or an array, of one library or another, as an array; None of another."""
+    import narwhals as nw
+
+    column = nw.from_native(value, series_only=True, pass_through=True)
+    is_array = isinstance(value, pd.Index | np.ndarray) or isinstance(column, nw.Series)
+    return np.asarray(value) if is_array else None
 
 
 def _render_identifiers(array: AnyArray, location: str) -> bytes:
     """Return identifiers as the lines of a text file."""
-    for at, item in enumerate(array.tolist()):
-        is_valid = isinstance(item, int) or (isinstance(item, str) and item.strip() == item != "")
-        if not is_valid or "\n" in str(item) or "\r" in str(item):
+    items = array.tolist()
+    for at, item in enumerate(items):
+        is_line = isinstance(item, str) and item.strip() == item and item.splitlines() == [item]
+        if not (is_line or isinstance(item, int)):
             message = f"the identifier at position {at} (from 0) is {item!r}"
             remedy = "give text on one line or whole numbers; vectors have two dimensions"
             raise WrongType(message, where=location, remedy=remedy)
-    return "".join(f"{item}\n" for item in array.tolist()).encode()
+    return "".join(f"{item}\n" for item in items).encode()
 
 
-def _render_frame(frame: Any, location: str) -> bytes:
+def _render_frame(value: Any, location: str) -> bytes | None:
+    """Return a data frame of one library or another as Parquet; None if it is none."""
+    import narwhals as nw
     import pyarrow as pa
     from pyarrow import parquet
 
+    frame, file = nw.from_native(value, pass_through=True), io.BytesIO()
+    is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__")
     try:
-        table = _to_arrow(frame)
-        return _render(lambda file: parquet.write_table(table, file))
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect()
+        if isinstance(value, pd.DataFrame):
+            table = pa.Table.from_pandas(value, preserve_index=False)
+        elif isinstance(frame, nw.DataFrame):
+            table = frame.to_arrow()
+        elif is_stream:
+            table = pa.table(value)
+        else:
+            return None
+        parquet.write_table(table, file)
     except (pa.ArrowException, TypeError, ValueError) as error:
         message = f"the data frame cannot be written to Parquet: {error}"
         remedy = "give each column one type, and text as its name"
         raise WrongType(message, where=location, remedy=remedy) from error
-
-
-def _render(write: Callable[[io.BytesIO], object]) -> bytes:
-    file = io.BytesIO()
-    write(file)
     return file.getvalue()
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.reports.regulated import Form, fill_ll144
+from recbias.reports.card import Form, fill_ll144
 from recbias.reports.run import RunTables
 from recbias.reports.write import write_reports
 

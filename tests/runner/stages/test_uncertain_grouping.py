@@ -12,8 +12,9 @@ from recbias.config.specs import Grouping
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import Contradiction, UnknownName, UserError
+from recbias.core.measures import Measurement, UnitScores
 from recbias.core.queries import Queries
-from recbias.runner.grouping import check_groups, warn_of_probabilities
+from recbias.runner.grouping import GroupMeasurements, form_groups
 from recbias.statistics.uncertain import TEST
 
 BY = "probability of p_female"
@@ -123,9 +124,10 @@ def make_queries(p: list[float | None]) -> Queries:
 
 def test_missing_and_nearly_equal_probabilities_are_warned_of() -> None:
     queries = make_queries([0.52, 0.48, None, 0.52, 0.48, 0.5, 0.5])
-    groups = check_groups(queries, Grouping("probability of p"))
+    units = UnitScores("user", queries.ids.ids, np.linspace(0.1, 0.7, 7))
+    measure = GroupMeasurements("nDCG", Grouping("probability of p", "groups"))
     with collect_warnings() as warnings:
-        warn_of_probabilities(groups, "nDCG")  # type: ignore[arg-type]
+        measure(queries, [Measurement.from_units(units)])
     # variance 4 · 0.0004 / 6 of 0.25: 0.107%, 1 / √0.00107 = 30.6
     assert warnings == [
         "nDCG: 1 queries have no label 'probability of p'",
@@ -139,7 +141,7 @@ def test_missing_and_nearly_equal_probabilities_are_warned_of() -> None:
 def test_an_unknown_reference_group_and_ugf_of_three_are_refused() -> None:
     queries = make_queries([0.9, 0.8, 0.2, 0.1])
     with pytest.raises(UnknownName) as unknown:
-        check_groups(queries, Grouping("probability of p", reference_group="q"))
+        form_groups(queries, Grouping("probability of p", reference_group="q"))
     assert unknown.value.where == "reference_group"
     columns = {name: [0.2, 0.3, 0.4, 0.5, 0.3] * 4 for name in "ab"}
     columns["b"] = columns["b"][1:] + columns["b"][:1]
@@ -148,5 +150,5 @@ def test_an_unknown_reference_group_and_ugf_of_three_are_refused() -> None:
     labels = Attributes(ids, pd.DataFrame(columns), "user")
     thirds = Queries(ids, labels, np.arange(20, dtype=np.int32))
     with pytest.raises(Contradiction, match="ugf compares two groups") as several:
-        check_groups(thirds, Grouping("probability of a + b + c", "ugf"))
+        form_groups(thirds, Grouping("probability of a + b + c", "ugf"))
     assert several.value.where == "gap"
