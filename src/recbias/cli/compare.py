@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, permutations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,28 +35,27 @@ from recbias.reports.wording import (
     tabulate,
 )
 from recbias.reports.wording import Table as Grid
-from recbias.runner.gates import Tolerances, parse_tolerance
 from recbias.runs.compare import (
     compare_gaps,
     compare_runs,
-    describe_differences,
     is_incomparable,
     label_runs,
-    merge_metrics,
     pair_runs,
     read_frames,
 )
-from recbias.runs.excesses import (
+from recbias.runs.power import count_labels
+from recbias.runs.power import power as compute_power
+from recbias.runs.tables import find_run
+from recbias.runs.tolerances import (
+    Tolerances,
     explain_distance,
     explain_excess,
     find_distant_values,
     find_missing_values,
     find_worse_values,
     list_published_names,
+    parse_tolerances,
 )
-from recbias.runs.power import count_labels
-from recbias.runs.power import power as compute_power
-from recbias.runs.tables import find_run
 
 
 def _split_keys(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> tuple[list[str], str]:
@@ -88,7 +86,7 @@ def compare(
             more). Repeatable: --fail-over 0.05 --fail-over nDCG=0.01.
         correction: Correction for multiple tests: none, bonferroni, holm or bh.
     """
-    tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
+    tolerances = parse_tolerances(fail_over or ())
     folders = [find_run(run, out) for run in runs]
     if reference is None:
         answer = _compare_side_by_side(folders, correction, tolerances)
@@ -107,33 +105,31 @@ def _compare_side_by_side(
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     labels, runs = label_runs(folders), [*map(read_run, folders)]
-    frames = [*map(read_frames, labels, runs)]
+    pairs = pair_runs([*map(read_frames, labels, runs)])
     # the newest run says which direction is better
     definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
     worse: list[dict[str, Any]] = []
     ungated: list[str] = []
-    if tolerances.tolerances:
-        for pair in pair_runs(frames):
-            worse += find_worse_values(pair.merge(), definitions, tolerances)
+    if tolerances.limits:
+        for pair in pairs:
+            worse += find_worse_values(pair, definitions, tolerances)
             worse += find_missing_values(pair, definitions, tolerances)
         ungated = [
             title
             for title, metric in definitions.items()
             if math.isinf(tolerances.find_limit(metric.names))
         ]
-    values = compare_runs(frames, correction=correction)
-    gaps = compare_gaps(frames, correction=correction)
-    pairs = [*combinations(frames, 2)]
-    shared = {(a.label, b.label): len(merge_metrics(a, b)) for a, b in pairs}
-    unchanged = sum(shared.values()) - len(values)
+    values = compare_runs(pairs, correction=correction)
+    gaps = compare_gaps(pairs, correction=correction)
+    unchanged = sum(len(pair.rows) for pair in pairs) - len(values)
     excluded: list[dict[str, Any]] = [
         {"run": run.label, "lacking": other.label, "values": n}
         for pair in pairs
-        for run, other in permutations(pair)
-        if (n := len(run.metrics) - shared[pair[0].label, pair[1].label]) > 0
+        for run, other in ((pair.a, pair.b), (pair.b, pair.a))
+        if (n := len(run.metrics) - len(pair.rows)) > 0
     ]
-    remarks = [text for pair in pairs for text in describe_differences(*pair)]
+    remarks = [text for pair in pairs for text in pair.describe_differences()]
     omitted = [
         f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that {row['lacking']} "
         "lacks."

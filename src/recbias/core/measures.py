@@ -615,13 +615,13 @@ class Measurement:
         return cls(value=mean, std=std, n=n, undefined=undefined, ci_low=low, ci_high=high)
 
 
-def compute_wilson_interval(
-    share: float, n: float, z: float = 1.959963984540054
-) -> tuple[float, float]:
-    """Return Wilson's interval of a proportion, at 95% by default (Wilson, JASA 1927)."""
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)  # rounding
+def compute_wilson_interval(share: Any, n: Any, z: Any = 1.959963984540054) -> tuple[Any, Any]:
+    """Return Wilson's interval of proportions, at 95% by default (Wilson, JASA 1927)."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # a group without values
+        centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    low, high = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    return np.minimum(low, share), np.maximum(high, share)  # rounding
 
 
 Bounds: TypeAlias = tuple[float, float]
