@@ -234,15 +234,12 @@ def test_plan_counts_cached_stages_and_writes_nothing(finished_run: Path, tmp_pa
 def test_failing_report_leaves_the_result_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def raise_error(*arguments: object) -> str:
-        raise ZeroDivisionError("no axis")
-
-    monkeypatch.setattr("recbias.reports.write.render_html", raise_error)
+    monkeypatch.setattr("recbias.reports.write.render_html", int)  # whose failure is in recbias
     write_small_spec(tmp_path)
     result = invoke_recbias("run", "small.yaml", "--quiet", folder=tmp_path)
     assert result.code == 1
     assert "Results (@5)" in result.out
-    assert "write the reports: ZeroDivisionError: no axis" in result.err
+    assert "write the reports: TypeError: " in result.err
     assert "recbias report" in result.err
     latest = tmp_path / "results/small/latest"
     for name in ("metrics.csv", "significance.csv", "per_unit.parquet", "lists.parquet"):
