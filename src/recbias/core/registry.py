@@ -74,8 +74,12 @@ class Registry:
 
     def find_spelling(self, name: str) -> str | None:
         """Return the registered spelling of a name, None if there is no such plug-in."""
-        spellings = {normalize_name(spelling): spelling for spelling in reversed(self.names())}
-        return spellings.get(normalize_name(name))
+        wanted = normalize_name(name)
+        for list_names in (self.table.keys, self._list_entry_points):  # which takes a while
+            for spelling in list_names():
+                if normalize_name(spelling) == wanted:
+                    return spelling
+        return None
 
     def load(self, name: str, *, base: Path | None = None) -> type:
         """Return the class of a name; ``./file.py:Name`` is relative to ``base``.
