@@ -20,12 +20,12 @@ from recbias.core.measures import TRADEOFFS, Direction, format_metric
 from recbias.runner.results import ModelMeasurement, gather
 from recbias.runner.significance import collect_estimates
 from recbias.runner.stages import derive_bootstrap_seed
-from recbias.statistics.bootstrap import ROUNDING, bootstrap_t_interval, resample_sums
+from recbias.statistics.bootstrap import ROUNDING, resample_sums
 from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.intervals import (
+    compute_sample_interval,
     estimate_ratio,
     estimate_resampled_ratio,
-    normal_interval,
     t_interval,
 )
 
@@ -105,12 +105,8 @@ def measure_price(
     if samples is None:
         return columns
     df = removed.estimates.df
-    columns |= _name_ends(
-        "bias_removed",
-        normal_interval(removed.point, samples)
-        if math.isnan(df)
-        else bootstrap_t_interval(removed.point, samples, int(df)),
-    )
+    ends = compute_sample_interval(removed.point, samples, df=df)
+    columns |= _name_ends("bias_removed", ends)
     if not shares_samples or math.isnan(columns["price"]):
         return columns
     joint = resample_mean(lost, removed.estimates.n or 0, samples.size)
