@@ -14,7 +14,7 @@ import pandas as pd
 
 from recbias.core.context import warn
 from recbias.core.errors import DataError, MissingRun
-from recbias.core.files import convert_read_errors, has_file, open_input, to_local_path
+from recbias.core.files import convert_read_errors, has_file, read_input, to_local_path
 from recbias.core.grouping import JOIN
 from recbias.core.measures import METRICS, SIGNIFICANCE, TABLES, Table
 from recbias.formats.manifest import parse_manifest
@@ -104,7 +104,7 @@ class RunTables:
     def spec_text(self) -> str:
         """The text of ``spec.yaml``, blank if it does not exist."""
         path = self.folder / "spec.yaml"
-        return _read(path).decode("utf-8", "replace") if has_file(path) else ""
+        return read_input(path).decode("utf-8", "replace") if has_file(path) else ""
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
@@ -199,11 +199,6 @@ def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _read(path: Path) -> bytes:
-    with open_input(path) as stream:
-        return stream.read()
-
-
 def _require_file(path: Path) -> None:
     if not has_file(path):
         raise MissingRun(f"{path.name} does not exist", where=str(path.parent), remedy=REMEDY)
@@ -217,7 +212,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     """
     _require_file(path)
     try:
-        return parse_manifest(_read(path)).as_json()
+        return parse_manifest(read_input(path)).as_json()
     except ValueError as error:
         raise MissingRun(str(error), where=str(path), remedy=REPAIR) from error
 
