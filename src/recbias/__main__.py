@@ -7,8 +7,7 @@ import os
 import sys
 from contextlib import suppress
 
-from recbias.core.machine import share_heap
-from recbias.core.signals import claim_line, get_exit_code, handle_signals
+from recbias.core.machine import claim_line, get_exit_code, handle_signals, share_heap
 
 _ALLOCATIONS_PER_COLLECTION = 200_000
 """Instead of 700: objects of imported modules are no garbage, and to visit them takes 0.1 s."""

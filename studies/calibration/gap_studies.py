@@ -22,7 +22,7 @@ from recbias.metrics.popularity import PopREO
 from recbias.runner.gates import decide
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.results import ModelMeasurement, pool_summaries
-from recbias.runs.compare import RunFrames, compare_runs
+from recbias.runs.compare import RunFrames, compare_runs, pair_runs
 
 WORLDS = 2000
 MEAN = 0.4
@@ -191,7 +191,7 @@ def simulate_runs(n_shared: int, n_worlds: int, effect: float) -> tuple[list[boo
             order = rng.permutation(len(ids))
             units = pd.DataFrame({"unit_id": np.array(ids)[order], "value": values[order], **keys})
             runs.append(RunFrames(label, pd.DataFrame([keys | {"value": values.mean()}]), units))
-        row = compare_runs(runs).iloc[0]
+        row = compare_runs(pair_runs(runs)).iloc[0]
         holds_truth.append(bool(row["ci_low"] <= effect <= row["ci_high"]))
         holds_difference.append(bool(row["ci_low"] <= row["difference"] <= row["ci_high"]))
     return holds_truth, holds_difference

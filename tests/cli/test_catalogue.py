@@ -5,9 +5,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -21,22 +19,21 @@ from recbias.registry import REGISTRIES
 from recbias.reports.published import load_published
 from support.commands import invoke_recbias
 
-NAMES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry.table]
 
-
-@pytest.mark.parametrize(("kind", "name"), NAMES, ids=[f"{kind}-{name}" for kind, name in NAMES])
-def test_every_plugin_is_described_with_its_parameters(kind: str, name: str) -> None:
-    text = describe(name, 79)
-    assert f"{name} ({REGISTRIES[kind].kind})\n" in text
-    for row in list_parameters(REGISTRIES[kind].load(name)):
-        assert f"\n    {row.name}: " in text
-        assert row.doc, f"{name}: {row.name} has no description"
-    assert "``" not in text
-    assert not [line for line in text.splitlines() if line != line.rstrip()]
-    if kind == "metrics":
-        for title in ("Direction: ", "Range: ", "Needs: ", "Source: "):
-            assert f"\n{title}" in text
-        assert "\n    " in text.partition("Parameters:")[0], "no formula"
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_every_plugin_is_described_with_its_parameters(kind: str) -> None:
+    for name in REGISTRIES[kind].table:
+        text = describe(name, 79)
+        assert f"{name} ({REGISTRIES[kind].kind})\n" in text
+        for row in list_parameters(REGISTRIES[kind].load(name)):
+            assert f"\n    {row.name}: " in text
+            assert row.doc, f"{name}: {row.name} has no description"
+        assert "``" not in text
+        assert not [line for line in text.splitlines() if line != line.rstrip()]
+        if kind == "metrics":
+            for title in ("Direction: ", "Range: ", "Needs: ", "Source: "):
+                assert f"\n{title}" in text
+            assert "\n    " in text.partition("Parameters:")[0], "no formula"
 
 
 def test_spec_is_shown_with_its_content_and_command() -> None:
@@ -93,35 +90,18 @@ def test_list_has_one_line_per_name(tmp_path: Path, kind: str) -> None:
     result = invoke_recbias("list", kind, folder=tmp_path)
     assert (result.code, result.err) == (0, "")
     entries = list_entries(kind)
-    if not entries:
-        assert result.out == f"this version has no {kind}\n"
-        return
     head, rule, *lines = result.out.splitlines()
     assert head.split()[:2] == ["name", "description"]
     assert set(rule) == {"─"}
     assert [tuple(re.split(" {2,}", line)[:2]) for line in lines] == entries
 
 
-def list_references(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if isinstance(node.get("$ref"), str):
-            yield node["$ref"]
-        node = list(node.values())
-    if isinstance(node, list):
-        for child in node:
-            yield from list_references(child)
-
-
-def test_schema_is_json_and_its_references_have_definitions(tmp_path: Path) -> None:
+def test_schema_is_printed_as_json(tmp_path: Path) -> None:
     result = invoke_recbias("schema", folder=tmp_path)
     assert (result.code, result.err) == (0, "")
     schema = json.loads(result.out)
-    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert {*re.findall(r'"#/\$defs/([^"]+)"', result.out)} <= {*schema["$defs"]}
     assert {"name", "dataset", "models", "metrics", "tests"} <= set(schema["properties"])
-    for reference in set(list_references(schema)):
-        node: Any = schema
-        for step in reference.removeprefix("#/").split("/"):
-            node = node[step.replace("~1", "/").replace("~0", "~")]
     assert all(f'"{name}"' in result.out for name in REGISTRIES["models"].table)
 
 

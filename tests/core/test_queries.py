@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.conditions import list_condition_columns, match_rows
 from recbias.core.dataset import Attributes, Vocabulary
 from recbias.core.errors import (
     Contradiction,
@@ -14,7 +13,14 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.grouping import group_by, order_labels, read_uncertain_groups, validate_grouping
+from recbias.core.grouping import (
+    group_by,
+    list_condition_columns,
+    match_rows,
+    order_labels,
+    read_uncertain_groups,
+    validate_grouping,
+)
 from recbias.core.queries import Queries
 
 USERS = Attributes(

@@ -12,8 +12,8 @@ import pytest
 
 from recbias.core.context import stage_context
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
+from recbias.data import fetch as download
 from recbias.data.fetch import (
-    RetryPolicy,
     Source,
     fetch,
     fetch_text,
@@ -22,7 +22,6 @@ from recbias.data.fetch import (
 )
 from support.files.publisher import Publisher, serve_bytes
 
-POLICY = RetryPolicy(attempts=3, pause_s=0.0, timeout_s=20.0)
 HOLDS = ("ratings.dat", "movies.dat")
 
 
@@ -36,6 +35,12 @@ def pack_zip(names: list[str]) -> bytes:
 
 ARCHIVE = pack_zip(["ml-1m/ratings.dat", "ml-1m/movies.dat"])
 CONTENT = bytes(range(256)) * 4_000  # about a megabyte
+
+
+@pytest.fixture(autouse=True)
+def three_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "ATTEMPTS", 3)
+    monkeypatch.setattr(download, "PAUSE_S", 0.0)
 
 
 @pytest.fixture
@@ -53,7 +58,7 @@ def fetch_from(publisher: Publisher, data: Path, *, name: str = "ml-1m", **entry
     """Fetch a dataset from the server."""
     terms = {"name": name, "licence": "Research only.", "citation": "Somebody, 2026."}
     place = {"base": publisher.base, "folder": name, "files": ("ml-1m.zip",), "holds": HOLDS}
-    return fetch(name, data, source=Source(**(terms | place | entry)), policy=POLICY)
+    return fetch(name, data, source=Source(**(terms | place | entry)))
 
 
 @pytest.fixture
@@ -174,7 +179,7 @@ def test_a_dataset_that_requires_consent_has_instructions(data: Path) -> None:
 
 
 def download_file(publisher: Publisher, target: Path) -> bytes:
-    return transfer(f"{publisher.base}a.zip", target, policy=POLICY).read_bytes()
+    return transfer(f"{publisher.base}a.zip", target).read_bytes()
 
 
 def test_a_file_is_downloaded_with_progress(publisher: Publisher, tmp_path: Path) -> None:
@@ -197,9 +202,10 @@ def test_a_broken_connection_is_resumed(publisher: Publisher, tmp_path: Path) ->
 def interrupt_download(publisher: Publisher, target: Path) -> None:
     """Download the first 400,000 bytes and fail."""
     publisher.cuts = [400_000]
-    policy = RetryPolicy(attempts=1, pause_s=0.0)
-    with pytest.raises(DownloadFailed):
-        transfer(f"{publisher.base}a.zip", target, policy=policy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(download, "ATTEMPTS", 1)
+        with pytest.raises(DownloadFailed):
+            transfer(f"{publisher.base}a.zip", target)
     assert target.with_name("a.zip.part").stat().st_size == 400_000
     assert not target.exists()
     publisher.requests.clear()
@@ -225,20 +231,20 @@ def test_a_busy_server_is_retried(publisher: Publisher, tmp_path: Path, code: in
         download_file(publisher, tmp_path / "b.zip")
 
 
-def test_a_text_that_is_cut_off_is_an_error() -> None:
+def test_a_text_that_is_cut_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "_TIMEOUT_S", 0.3)
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
-    policy = RetryPolicy(attempts=1, pause_s=0.0, timeout_s=1.0)
     with serve_bytes(lambda _: [head, b"x" * 10]) as base:
-        assert fetch_text(f"{base}a.md5", policy=policy) == "x" * 10
+        assert fetch_text(f"{base}a.md5") == "x" * 10
     with serve_bytes(lambda _: [head, b"x"]) as base, pytest.raises(DownloadFailed):
-        fetch_text(f"{base}a.md5", policy=policy)
+        fetch_text(f"{base}a.md5")
 
 
 @pytest.mark.parametrize("new_url", ["file:///etc/passwd", "data:,x", "http://[x/"])
 def test_a_redirect_to_another_protocol_is_refused(tmp_path: Path, new_url: str) -> None:
     response = f"HTTP/1.1 302 Found\r\nLocation: {new_url}\r\nContent-Length: 0\r\n\r\n"
     with serve_bytes(lambda _: [response.encode()]) as base, pytest.raises(DownloadFailed):
-        transfer(f"{base}a.zip", tmp_path / "a.zip", policy=POLICY)
+        transfer(f"{base}a.zip", tmp_path / "a.zip")
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://example.org/a", "a.zip"])

@@ -11,18 +11,14 @@ from scipy import stats
 from recbias.api import read_experiment
 from recbias.config.checks import Check, CheckSpec
 from recbias.config.specs import Gap, Grouping, PluginSpec
-from recbias.core.errors import Faults, UnknownName
-from recbias.core.measures import Direction, Measurement, UnitScores
+from recbias.core.errors import Faults
+from recbias.core.measures import Measurement, UnitScores
 from recbias.runner.gates import (
     CheckRow,
     Interval,
-    Tolerance,
-    Tolerances,
     Verdict,
     decide,
     evaluate_checks,
-    measure_worsening,
-    parse_tolerance,
 )
 from recbias.runner.results import ModelMeasurement
 from support.specs import make_small_spec
@@ -168,49 +164,6 @@ def test_a_check_names_its_metric_as_the_reports_do(
 ) -> None:
     metric = resolve(**check, at_most=1).metric
     assert (metric.label, metric.cutoff) == (label, k)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0.05", Tolerance("", 0.05)),
-        ("0", Tolerance("", 0.0)),
-        ("nDCG=0.01", Tolerance("nDCG", 0.01)),
-        ("nDCG(by=age >= 25, gap=std)@10=1e-3", Tolerance("nDCG(by=age >= 25, gap=std)@10", 1e-3)),
-    ],
-)
-def test_a_tolerance_is_a_number_with_or_without_its_metric(
-    text: str, expected: Tolerance
-) -> None:
-    assert parse_tolerance(text) == expected
-
-
-def test_a_tolerance_of_an_unknown_metric_is_refused() -> None:
-    with pytest.raises(UnknownName) as caught:
-        Tolerances([Tolerance("nDGC", 0.1)]).require_known(["nDCG", "HR"])
-    assert caught.value.lines() == [
-        "error: --fail-over: no compared metric is called 'nDGC'",
-        "help: did you mean nDCG?",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "direction", "expected"),
-    [
-        (0.5, 0.25, "higher", 0.25),
-        (0.25, 0.5, "higher", -0.25),
-        (0.25, 0.5, "lower", 0.25),
-        (-0.5, 0.25, "zero", -0.25),  # 0.5 from 0, then 0.25
-        (-0.25, 0.75, "none", 0.5),
-        (0.5, math.nan, "higher", math.inf),
-        (math.nan, 0.5, "higher", 0.0),
-        (math.nan, math.nan, "lower", 0.0),
-    ],
-)
-def test_worsening_is_the_change_in_the_bad_direction(
-    old: float, new: float, direction: Direction, expected: float
-) -> None:
-    assert measure_worsening(old, new, direction) == expected
 
 
 UNKNOWN = (math.nan, math.nan)

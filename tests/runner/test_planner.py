@@ -159,38 +159,6 @@ def test_missing_data_is_reported_before_any_stage_runs(tmp_path: Path) -> None:
     assert "recbias data fetch ml-1m" in "\n".join(caught.value.lines())
 
 
-@pytest.mark.parametrize(
-    ("change", "message", "remedy"),
-    [
-        ({"split": None}, "nDCG needs test", "split"),
-        ({"metrics": ["nDCG@30"]}, "nDCG@30 needs lists of 30, but k is 5", "set k: 30"),
-        (
-            {
-                "dataset": {"name": "tables"},
-                "split": None,
-                "metrics": [{"name": "ARP", "popularity": "n_ratings"}],
-                "models": ["MostPop"],
-            },
-            "ARP needs items",
-            "items table",
-        ),
-        (
-            {"dataset": {"name": "tables"}},
-            "random has nothing to split",
-            "interactions",
-        ),
-    ],
-)
-def test_contradictions_in_the_spec_are_refused(
-    tmp_path: Path, change: dict[str, Any], message: str, remedy: str
-) -> None:
-    with pytest.raises(Faults) as caught:
-        make_plan(tmp_path, **change)
-    text = "\n".join(caught.value.lines())
-    assert message in text
-    assert remedy in text
-
-
 def make_stage(digest: str) -> Stage:
     return Stage("dataset", "load", lambda: None, (), Keys(), digest)
 

@@ -17,15 +17,12 @@ from recbias.statistics.bootstrap import (
     LARGE,
     N_SETS,
     add_in_sets,
-    arcsine_t_interval,
-    bootstrap_t_interval,
     combine_slot_samples,
     compare_replicates,
     compute_group_means,
     count_slot_dfs,
     join_rows,
     list_slot_sets,
-    logit_t_interval,
     prepare_sums,
     resample_linear_part,
     resample_means,
@@ -35,7 +32,12 @@ from recbias.statistics.bootstrap import (
     widen_samples,
 )
 from recbias.statistics.inequality import gini, gini_without_rows
-from recbias.statistics.intervals import bootstrap_standard_error
+from recbias.statistics.intervals import (
+    arcsine_t_interval,
+    bootstrap_interval,
+    bootstrap_standard_error,
+    logit_t_interval,
+)
 
 
 def sample_sums(matrix: np.ndarray, n_samples: int, seed: int) -> np.ndarray:
@@ -299,10 +301,10 @@ def test_weighted_means_by_hand() -> None:
 
 
 def test_the_interval_is_students() -> None:
-    low, high = bootstrap_t_interval(5.0, np.array([4.0, 5.0, 6.0]), 4)
+    low, high = bootstrap_interval(5.0, np.array([4.0, 5.0, 6.0]), 4)
     assert float(high) == pytest.approx(5 + t.ppf(0.975, 4))
     assert float(low) == pytest.approx(5 - t.ppf(0.975, 4))
-    assert np.isnan(bootstrap_t_interval(5.0, np.array([4.0, 6.0]), 0)).all()
+    assert np.isnan(bootstrap_interval(5.0, np.array([4.0, 6.0]), 0)).all()
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.97])

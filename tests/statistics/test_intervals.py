@@ -16,6 +16,7 @@ from recbias.core.measures import Measurement
 from recbias.statistics.intervals import (
     UNTESTABLE,
     ErrorOfMean,
+    bootstrap_interval,
     bootstrap_standard_error,
     compare_share_ratio,
     compare_shares,
@@ -30,7 +31,6 @@ from recbias.statistics.intervals import (
     log_interval,
     measure_crossed_error,
     measure_group_error,
-    normal_interval,
     rating_share_interval,
     scale_error,
     t_interval,
@@ -65,9 +65,9 @@ def test_t_intervals_of_many_means_at_once() -> None:
     assert high - low == pytest.approx([2 * 3.182446 / 2, 0], abs=1e-6)
 
 
-def test_the_normal_interval_lies_around_the_figure_and_not_around_its_samples() -> None:
+def test_the_bootstrap_interval_lies_around_the_figure_and_not_around_its_samples() -> None:
     # samples 1, 2, 3: se 1; 1.959964 of it on either side of 5
-    low, high = normal_interval(5.0, np.array([1.0, 2.0, 3.0]))
+    low, high = bootstrap_interval(5.0, np.array([1.0, 2.0, 3.0]))
     assert (float(low), float(high)) == pytest.approx((5 - 1.959964, 5 + 1.959964), abs=1e-6)
 
 
@@ -131,7 +131,7 @@ def test_the_log_interval_of_a_ratio_and_of_its_inverse_are_inverse(
 def test_the_log_interval_where_there_is_no_logarithm_is_normal() -> None:
     replicates = np.array([0.0, 0.1, 0.2])
     for point in (0.0, 0.1):
-        expected = tuple(map(float, normal_interval(point, replicates)))
+        expected = tuple(map(float, bootstrap_interval(point, replicates)))
         assert log_interval(point, replicates) == expected
     assert np.isnan(log_interval(np.nan, np.full(3, np.nan))).all()
 

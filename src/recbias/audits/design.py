@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from annotated_types import Ge, Gt, Lt, MinLen
 
@@ -40,6 +40,27 @@ class Share:
 
 
 EffectSpec: TypeAlias = Literal["overlap", "price", "popularity"] | Share
+
+
+class Measured(NamedTuple):
+    """An effect: what is measured of the items that are shown.
+
+    Args:
+        name: ``overlap``, ``price``, ``popularity``, ``share sponsored``.
+        field: The field of the items; blank for the overlap.
+        wanted: The value of the field of which the share is measured; blank for a true one.
+        margin: The largest effect that does not matter; 0 if there is none.
+    """
+
+    name: str
+    field: str
+    wanted: str
+    margin: float
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether effects are relative."""
+        return self.name in RATIOS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +173,7 @@ class ProbeSpec:
         if "overlap" in self.effects and not self.placebo:
             message = "overlap is compared with that of requests that differ in nothing"
             raise Contradiction(message, remedy="set placebo: true, or leave overlap out")
-        kinds = {name_effect(effect) for effect in self.effects} | {"share"}
+        kinds = {each.name for each in self.measured} | {"share"}
         for name in self.margin:
             if name not in kinds:
                 raise OutOfRange(f"margin has no effect {name}", remedy=suggest(name, kinds))
@@ -197,10 +218,19 @@ class ProbeSpec:
         most = self.budget.requests // self.n_for_each
         return min(most, self.personas.count or most, self.personas.n_available)
 
-    def get_margin(self, effect: EffectSpec) -> float:
-        """Return the largest effect that does not matter; 0 if there is none."""
-        kind = "share" if isinstance(effect, Share) else effect
-        return self.margin.get(name_effect(effect), self.margin.get(kind, 0.0))
+    @cached_property
+    def measured(self) -> list[Measured]:
+        """The effects."""
+        found = []
+        for effect in self.effects:
+            kind, name, wanted = str(effect), str(effect), ""
+            field_of = "" if effect == "overlap" else kind
+            if isinstance(effect, Share):
+                kind, name = "share", f"share {effect.share}"
+                field_of, _, wanted = effect.share.partition("=")
+            margin = self.margin.get(name, self.margin.get(kind, 0.0))
+            found.append(Measured(name, field_of, wanted, margin))
+        return found
 
     @property
     def digest(self) -> str:
@@ -213,11 +243,6 @@ class ProbeSpec:
         }
         files = [path for path in (self.items, self.personas.path) if path]
         return compute_digest({**plain, "rate": None, "files": [*map(digest_file, files)]})
-
-
-def name_effect(effect: EffectSpec) -> str:
-    """Return the name of an effect: ``price``, ``share sponsored``."""
-    return f"share {effect.share}" if isinstance(effect, Share) else effect
 
 
 @dataclass(frozen=True)

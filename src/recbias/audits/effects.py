@@ -5,28 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recbias.audits.design import (
-    FEWEST,
-    NEUTRAL,
-    PLACEBO,
-    RATIOS,
-    Asked,
-    EffectSpec,
-    ProbeSpec,
-    Share,
-    name_effect,
-)
+from recbias.audits.design import FEWEST, NEUTRAL, PLACEBO, RATIOS, Asked, ProbeSpec
 from recbias.core.errors import MissingEvidence
 from recbias.core.text import flatten_settings, suggest
 from recbias.language.endpoints import ChatReply
-from recbias.metrics.identity import measure_overlap
 from recbias.statistics.confidence_sequences import Bets, Betting, NormalMixture, find_interval
 
 _TRUE = {"true", "1", "yes"}
@@ -35,61 +25,44 @@ _TRIED = 20  # answers, or personas, after which an audit that has measured noth
 
 @dataclass(frozen=True)
 class Shown:
-    """What a reply shows: its items, and values of effects, NaN if undefined.
+    """What a reply shows: its items, and by effect their cells and a value, NaN if undefined.
 
-    ``lacking`` is the number of items that have no value, by the name of the effect.
+    ``lacking`` is the number of items that have no value.
     """
 
     items: tuple[str, ...]
+    cells: Mapping[str, Sequence[Any]]
     values: Mapping[str, float]
     lacking: Mapping[str, int]
 
 
 def read_shown(spec: ProbeSpec, reply: str, table: Mapping[str, Mapping[str, str]]) -> Shown:
-    """Return what the items of a reply show.
+    """Return what the items of a reply show: fields of the item, else of the table of items.
 
     A price or popularity is the mean of the items that have one; its logarithm is compared.
     """
-    ids, cells = _read_cells(spec, reply, table)
-    values, lacking = {}, {}
-    for effect in spec.effects:
-        if isinstance(effect, Share):
-            field_of, _, wanted = effect.share.partition("=")
-            name = name_effect(effect)
-            has = [_has(cell, wanted) for cell in cells[field_of]]
-            values[name] = float(np.mean(has)) if has else math.nan
-            lacking[name] = cells[field_of].count(None)
-        elif effect in RATIOS:
-            numbers = [
-                number for cell in cells[effect] if (number := _to_number(cell)) is not None
-            ]
-            mean = float(np.mean(numbers)) if numbers else 0.0
-            values[effect] = math.log(mean) if mean > 0 else math.nan
-            lacking[effect] = len(ids) - len(numbers)
-    return Shown(ids, values, lacking)
-
-
-def _read_cells(
-    spec: ProbeSpec, reply: str, table: Mapping[str, Mapping[str, str]]
-) -> tuple[tuple[str, ...], dict[str, list[Any]]]:
-    """Return the items of a reply, and their fields: of the item, else of the table of items."""
     items = json.loads(reply)
-    ids = tuple(spec.endpoint.read_id(item) for item in items)
-    cells = {}
-    for name in filter(None, map(_name_field, spec.effects)):
-        own = (spec.endpoint.read_field(item, name) for item in items)
+    ids = tuple(map(spec.endpoint.read_id, items))
+    cells, values, lacking = dict[str, list[Any]](), dict[str, float](), dict[str, int]()
+    for measured in spec.measured:
+        name = measured.name
+        if not measured.field:
+            continue
+        own = [spec.endpoint.read_field(item, measured.field) for item in items]
         cells[name] = [
-            table.get(item, {}).get(name) if cell is None else cell
+            table.get(item, {}).get(measured.field) if cell is None else cell
             for item, cell in zip(ids, own, strict=True)
         ]
-    return ids, cells
-
-
-def _name_field(effect: EffectSpec) -> str:
-    """Return the field of the items that an effect is of; blank for overlap."""
-    if isinstance(effect, Share):
-        return effect.share.partition("=")[0]
-    return effect if effect in RATIOS else ""
+        if measured.is_ratio:
+            numbers = [*filter(math.isfinite, map(_to_number, cells[name]))]
+            mean = float(np.mean(numbers)) if numbers else 0.0
+            values[name] = math.log(mean) if mean > 0 else math.nan
+            lacking[name] = len(ids) - len(numbers)
+        else:
+            has = [_has(cell, measured.wanted) for cell in cells[name]]
+            values[name] = float(np.mean(has)) if has else math.nan
+            lacking[name] = cells[name].count(None)
+    return Shown(ids, cells, values, lacking)
 
 
 def _has(cell: Any, wanted: str) -> bool:
@@ -97,30 +70,19 @@ def _has(cell: Any, wanted: str) -> bool:
     return wanted in texts if wanted else any(text.lower() in _TRUE for text in texts)
 
 
-def _to_number(cell: Any) -> float | None:
+def _to_number(cell: Any) -> float:
     try:
-        number = float(cell)
+        return float(cell)
     except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+        return math.nan
 
 
-def measure_jaccard(pairs: Sequence[tuple[Shown, Shown]]) -> float:
+def measure_jaccard(pairs: Iterable[tuple[Shown, Shown]]) -> float:
     """Return the mean Jaccard index of pairs of lists; NaN where one is empty."""
-    rows = []
-    for pair in pairs:
-        codes = {
-            item: at for at, item in enumerate(dict.fromkeys((*pair[0].items, *pair[1].items)))
-        }
-        k = max(len(shown.items) for shown in pair)
-        if not min(len(shown.items) for shown in pair):
-            return math.nan
-        first, second = (
-            np.array([[*map(codes.__getitem__, shown.items), *[-1] * (k - len(shown.items))]])
-            for shown in pair
-        )
-        rows.append(measure_overlap(first, second, "jaccard").item())
-    return float(np.mean(rows))
+    sets = [({*first.items}, {*second.items}) for first, second in pairs]
+    if not all(first and second for first, second in sets):
+        return math.nan
+    return float(np.mean([len(first & second) / len(first | second) for first, second in sets]))
 
 
 @dataclass
@@ -162,22 +124,20 @@ class Effect:
         if math.isnan(unit):
             return
         self._units.append(unit)
-        self.n, values = len(self._units), np.array(self._units)
+        self.n, values, is_ratio = len(self._units), np.array(self._units), self.effect in RATIOS
         bets: Bets = Betting(-1.0, 1.0, self.alpha)
-        if self._is_ratio:
+        if is_ratio:
             bets = NormalMixture(alpha=self.alpha)
-        low, high = find_interval(bets, values, self.alpha)
+        ends = (float(values.mean()), *find_interval(bets, values, self.alpha))
+        self.estimate, low, high = (
+            math.expm1(min(value, 700.0)) if is_ratio else value for value in ends
+        )
+        self.ci_low, self.ci_high = max(self.ci_low, low), min(self.ci_high, high)
         self.e = max(self.e, math.exp(min(bets.log_e(values, 0.0)[-1], 700.0)))
-        self.estimate = self._scale(float(values.mean()))
-        self.ci_low = max(self.ci_low, self._scale(low))
-        self.ci_high = min(self.ci_high, self._scale(high))
         if self.e * self.alpha >= 1:
             self.verdict = self.verdict or "effect"
         elif self.n >= FEWEST and -margin < self.ci_low and self.ci_high < margin:
             self.verdict = self.verdict or "none"
-
-    def _scale(self, value: float) -> float:
-        return math.expm1(min(value, 700.0)) if self._is_ratio else value
 
 
 @dataclass
@@ -203,7 +163,7 @@ class Ledger:
     _shown: dict[int, list[tuple[int, Shown]]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        spec, names = self.spec, [*map(name_effect, self.spec.effects)]
+        spec, names = self.spec, [each.name for each in self.spec.measured]
         treated = spec.arms[spec.first_treated :]
         alpha = spec.alpha / (len(treated) * len(names))
         self.effects = [Effect(*arm, name, alpha) for arm in treated for name in names]
@@ -242,48 +202,46 @@ class Ledger:
         for name, n in read.lacking.items():
             self.lacking[name][value] += n
         if self.n_replies >= _TRIED:
-            self._require_fields(reply.text)
+            self._require_fields(read, reply.text)
         if len(shown) == self.spec.n_for_each:
             self._look(shown)
         return self.is_in_vain or (self.spec.stop == "decided" and self.is_decided)
 
-    def _require_fields(self, reply: str) -> None:
+    def _require_fields(self, shown: Shown, reply: str) -> None:
         """Raise MissingEvidence if no item has a field."""
         endpoint = self.spec.endpoint
         if not self.n_items:
             message = f"none of {self.n_replies} answers has an item at {endpoint.items}"
             raise MissingEvidence(message, where="endpoint.items", remedy="check the path")
-        for effect in self.spec.effects:
-            name, items = _name_field(effect), json.loads(reply)
-            n_lacking = self.lacking[name_effect(effect)].total() if name else 0
-            if not items or n_lacking < self.n_items:
+        for measured in self.spec.measured:
+            name, path = measured.field, endpoint.fields.get(measured.field, measured.field)
+            if not name or not shown.items or self.lacking[measured.name].total() < self.n_items:
                 continue
-            path = endpoint.fields.get(name, name)
-            cells = [cell for cell in _read_cells(self.spec, reply, self.table)[1][name] if cell]
+            item = json.loads(reply)[0]
+            fields = [*flatten_settings(item)] if isinstance(item, Mapping) else []
             message = f"no item of {self.n_replies} answers has {path}"
-            fields = [*flatten_settings(items[0])] if isinstance(items[0], Mapping) else []
             remedy = suggest(path.removeprefix("$."), [field for field, _ in fields])
-            if cells:
+            if cells := [*filter(None, shown.cells[measured.name])]:
                 message = f"{path} is a number in no item of {self.n_replies} answers: {cells[0]}"
                 remedy = "give the path of a number, such as 2034.1"
             raise MissingEvidence(message, where=f"endpoint.fields.{name}", remedy=remedy)
 
     def _look(self, shown: Sequence[tuple[int, Shown]]) -> None:
-        spec = self.spec
+        """Add the effects on a persona, all of whose replies are there."""
+        spec, measured = self.spec, {each.name: each for each in self.spec.measured}
         arms = [[each for arm, each in shown if arm == at] for at in range(len(spec.arms))]
-        kinds = {name_effect(effect): effect for effect in spec.effects}
         floor = math.nan
-        if "overlap" in kinds:
-            floor = measure_jaccard([(a, b) for a in arms[NEUTRAL] for b in arms[PLACEBO]])
+        if "overlap" in measured:
+            floor = measure_jaccard(product(arms[NEUTRAL], arms[PLACEBO]))
             self.floor.append(floor)
         for effect in self.effects:
             treated = arms[spec.arms.index((effect.attribute, effect.value))]
             if effect.effect == "overlap":
                 controls = arms[NEUTRAL] + arms[PLACEBO]
-                unit = measure_jaccard([(a, b) for a in controls for b in treated]) - floor
+                unit = measure_jaccard(product(controls, treated)) - floor
             else:
                 unit = _compare(effect.effect, treated, arms[NEUTRAL])
-            effect.add(unit, spec.get_margin(kinds[effect.effect]))
+            effect.add(unit, measured[effect.effect].margin)
         same = [each for arm, each in shown if arm in {NEUTRAL, PLACEBO}]
         for placebo in self.placebos:  # the later half less the earlier half of equal requests
             half = len(same) // 2

@@ -9,7 +9,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -41,51 +41,44 @@ _FOR_ALL = {"401", "403", "407"}
 """The causes of failures that are not about one persona."""
 
 
-@dataclass(frozen=True)
-class JsonPath:
-    """A JSONPath of names, positions and ``[*]``.
-
-    >>> JsonPath("$.data[*].sku").find({"data": [{"sku": "a"}, {"sku": "b"}, {}]})
-    ['a', 'b']
+def parse_path(text: str) -> list[str | int | None]:
+    """Return the steps of a JSONPath of names, positions and ``[*]``, which is None.
 
     Raises:
         OutOfRange: The text has other steps.
     """
+    path = text.removeprefix("$")
+    path = path if path.startswith((".", "[")) or not path else f".{path}"
+    steps = [*_STEP.finditer(path)]
+    if "".join(step[0] for step in steps) != path:
+        message = f"{text!r} is not a path of names, positions and [*]"
+        raise OutOfRange(message, remedy="write $.results[*] or $.data.items[0].id")
+    found = ((step.lastgroup or "", step[step.lastgroup or 0]) for step in steps)
+    return [
+        None if kind == "all" else int(text) if kind == "index" else text for kind, text in found
+    ]
 
-    text: str
 
-    def __post_init__(self) -> None:
-        if "".join(match[0] for match in _STEP.finditer(self._path)) != self._path:
-            message = f"{self.text!r} is not a path of names, positions and [*]"
-            raise OutOfRange(message, remedy="write $.results[*] or $.data.items[0].id")
+def find_at(path: str, value: Any) -> list[Any]:
+    """Return the values at a JSONPath; below ``[*]``, only those that are there.
 
-    @property
-    def _path(self) -> str:
-        path = self.text.removeprefix("$")
-        return path if path.startswith((".", "[")) or not path else f".{path}"
+    >>> find_at("$.data[*].sku", {"data": [{"sku": "a"}, {"sku": "b"}, {}]})
+    ['a', 'b']
 
-    def find(self, value: Any) -> list[Any]:
-        """Return the values at the path; below ``[*]``, only those that are there.
-
-        Raises:
-            LookupError: There is nothing at the path.
-        """
-        values, is_several = [value], False
-        for match in _STEP.finditer(self._path):
-            if match["all"]:
-                values = [child for each in values for child in _list(each)]
-                is_several = True
-                continue
-            step: Any = int(match["index"]) if match["index"] else match["name"] or match["quoted"]
-            found = []
-            for each in values:
-                try:
-                    found.append(each[step])
-                except (LookupError, TypeError) as error:
-                    if not is_several:
-                        raise LookupError(step) from error
-            values = found
-        return values
+    Raises:
+        LookupError: There is nothing at the path.
+    """
+    values, is_several = [value], False
+    for step in parse_path(path):
+        found = []
+        for each in values:
+            try:
+                found += _list(each) if step is None else [each[step]]
+            except (LookupError, TypeError) as error:
+                if step is None or not is_several:
+                    raise LookupError(step) from error
+        values, is_several = found, is_several or step is None
+    return values
 
 
 def _list(value: Any) -> list[Any]:
@@ -142,7 +135,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         for path in (self.items, *self.fields.values()):
-            JsonPath(path)
+            parse_path(path)
         if "@" in urlsplit(self.url).netloc:
             remedy = "write headers: {Authorization: 'Basic ${NAME}'}"
             raise OutOfRange("url has a password, and a spec is stored", remedy=remedy)
@@ -219,7 +212,7 @@ class Endpoint:
         except (ValueError, RecursionError):
             raise NoReply(f"the answer is not JSON: {shown}", cause="not JSON") from None
         try:
-            items = JsonPath(self.items).find(body)
+            items = find_at(self.items, body)
         except LookupError:
             message = f"the answer has no {self.items}: {shown}"
             raise NoReply(message, cause="no items") from None
@@ -231,7 +224,7 @@ class Endpoint:
         if not isinstance(item, Mapping):
             return item if name == "id" else None
         try:
-            found = JsonPath(self.fields.get(name, name)).find(item)
+            found = find_at(self.fields.get(name, name), item)
         except LookupError:
             return None
         return found[0] if len(found) == 1 else found
@@ -311,17 +304,12 @@ class EndpointBackend(Backend):
         headers = {name.lower(): value for name, value in error.headers.items()}
         failure = classify_status(error.code, body, headers)
         if failure.reaction == "stop" and failure.cause not in _FOR_ALL and error.code < 429:
-            failure = Failure(cause=failure.cause, message=failure.message, reaction="reject")
+            failure = replace(failure, reaction="reject")
         return self._clean(failure)
 
     def _clean(self, failure: Failure) -> Failure:
         message = make_printable(self._hide(failure.message).strip(), _MOST_SHOWN)
-        return Failure(
-            cause=failure.cause,
-            message=message,
-            reaction=failure.reaction,
-            retry_after=failure.retry_after,
-        )
+        return replace(failure, message=message)
 
     def _hide(self, text: str) -> str:
         for secret in self._secrets:

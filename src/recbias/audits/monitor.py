@@ -5,18 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import FloatArray
+from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import (
-    MalformedLine,
     MissingEvidence,
     MissingRun,
     NothingLeft,
@@ -30,18 +29,18 @@ from recbias.formats.text_files import get_suffix
 from recbias.reports.run import RunTables, read_run
 from recbias.statistics.confidence_sequences import find_since
 
-_RUN_ID = re.compile(r"(\d{4})(\d\d)(\d\d)T\d{6}Z-[0-9a-f]{8}")
-_DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
-_CELL = re.compile(r"(\d{4})(?:-(\d{1,2})-(\d{1,2})|(\d\d)(\d\d))([T ]\S.*)?")
-_CHANGED, _Z = 3.0, 1.96
-"""The standard errors of a change, and of an interval."""
-
+_RUN_ID = re.compile(r"(\d{8})T\d{6}Z-[0-9a-f]{8}")
+_DATE = re.compile(r"(\d{4})(?:-(\d{1,2})-(\d{1,2})|(\d\d)(\d\d))([T ]\S.*)?")
+_Z = 1.96
 _NEW = 1e-6
 """A run whose estimate has a smaller share of its variance that earlier runs do not have is a
 repetition."""
 
+_FEW = "a group has fewer than two users"
 _COLUMNS = ("date", "value", "std_error")
 _SUFFIXES = frozenset({".csv", ".tsv", ".jsonl", ".parquet"})
+_KEYS = ["run", "date", "model", "group", "dataset", "unit_id"]
+"""The columns that identify a value of a user."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,16 +76,30 @@ class Monitor:
 
 @dataclass(frozen=True, eq=False)
 class _Series:
-    """The estimates of a gap in time, and their covariance."""
+    """The estimates of a gap in time, and their covariance.
+
+    Args:
+        n_units: The number of users of which the covariance is estimated; 0 if it is given.
+        lacking: The dates of runs with fewer than two users of a group.
+    """
 
     model: str
     a: str
     b: str
-    dates: Sequence[str]
+    dates: AnyArray
     estimates: FloatArray
     covariance: FloatArray
     n_units: int = 0
-    lacking: Sequence[str] = ()  # the dates of runs with less than two users of a group
+    lacking: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """The looks at a series; since when it has a gap, or the last estimate where none is seen."""
+
+    looks: pd.DataFrame
+    gap: str = ""
+    other: str = ""
 
 
 def monitor(
@@ -103,9 +116,11 @@ def monitor(
     correlated: the covariance of their estimates is that of the values of the users, summed over
     users, so a user who is in every run counts as one, not as many. The e-value of "there never
     was a gap" adds up all dates since which there may be one; it reaches ``1 / alpha`` at any time
-    with a probability of at most ``alpha`` if there is none. Models and pairs of groups are one
-    family (Bonferroni); baselines are none of them. Estimates are taken as normal, so groups need
-    some dozens of users. A run with the values of earlier ones is left out.
+    with a probability of at most ``alpha`` if there is none. A gap exists if the latest run
+    supports it: its 95% interval lies on the side of the gap, or the e-value of the runs since it
+    began has grown; else the last run that did is named. Models and pairs of groups are one family
+    (Bonferroni); baselines are none of them. Estimates are taken as normal, so groups need some
+    dozens of users. A run with the values of earlier ones is left out.
 
     Args:
         name: The name of an experiment; a folder of its runs; a folder of tables with a date in
@@ -131,71 +146,99 @@ def monitor(
     if not 1e-12 <= alpha < 1:
         message = f"must be a number above 0 and below 1, not {alpha:g}"
         raise OutOfRange(message, where="--alpha", remedy="give --alpha 0.05")
-    path, lacking, limited = to_local_path(name), set[str](), list[str]()
-    is_table = path.is_file()
-    if is_table:
-        series, title = [_read_export(path)], path.name
+    path, lost = to_local_path(name), defaultdict[str, set[str]](set)
+    if path.is_file():
+        series, title = [_read_estimates(path)], path.name
+        basis = "Estimates are taken as normal and of different users."
     else:
-        folder = _find_folder(name, out)
-        runs = _list_runs(folder)
-        if runs or not (exports := _list_exports(folder)):
-            limited = [date for date, run in runs if run.manifest.get("limit")]
-            runs = [(date, run) for date, run in runs if not run.manifest.get("limit")]
-            if limited and not runs:
-                message = "all runs were made with --limit"
-                raise NothingLeft(message, where=str(name), remedy="run without it")
-            values, title = _collect(runs, metric, by)
-        else:
-            values, title = _read_users(exports), folder.name
-            lacking = {date for date, _ in exports} - {*values["date"]}
+        values, title = _read_folder(name, metric, by, out, lost)
         series = [*_list_series(values)]
+        basis = "Users in several runs count once: the covariance of runs is estimated by user."
     if not series:
         raise NothingLeft("no pair of groups is in two runs or files", where=str(name))
-    followed = [_follow(each, alpha / len(series), alpha) for each in series]
-    tables = [table for table, _ in followed]
-    keys = [f"{each.model}|{each.a}|{each.b}" for each in series]
-    findings = dict(zip(keys, (finding for _, finding in followed), strict=True))
-    looks = pd.concat(tables, ignore_index=True)
+    level = alpha / len(series)
+    followed = [_follow(each, level, alpha, title) for each in series]
+    looks = pd.concat([each.looks for each in followed], ignore_index=True)
     if looks.empty:
         message = f"the values of {title} do not differ between users: a gap has no standard error"
         raise NothingLeft(message, where=str(name))
-    left_out = [*_describe_left_out(series, tables, lacking)]
-    if limited:
-        left_out.append(f"Left out, as they were made with --limit: {', '.join(limited)}.")
-    said = _describe(looks, findings, title, alpha, left_out, is_table=is_table)
-    return Monitor([*said], looks)
+    gaps = [each.gap for each in followed if each.gap]
+    others = [each.other for each in followed if each.other]
+    n_looks = max(len(each.looks) for each in followed)
+    verdict = "; ".join(gaps) or f"no gap is seen in {n_looks} runs of {title}"
+    sentences = [f"{verdict}.", *[f"No gap is seen elsewhere: {'; '.join(others)}."][: len(gaps)]]
+    lost[_FEW].update(*(each.lacking for each in series))
+    lost["they repeat earlier runs, or all values are equal"].update(
+        date for each in series for date in each.dates if date not in {*looks["date"]}
+    )
+    for reason, dates in lost.items():
+        if dates:
+            sentences.append(f"Left out, as {reason}: {', '.join(sorted(dates))}.")
+    sentences.append(
+        f"A gap is decided at e = {1 / level:.3g} ({len(series)} in the family); where there is "
+        f"none, with a probability of at most {100 * alpha:g} % at any time. {basis}"
+    )
+    return Monitor(sentences, looks)
 
 
-def _find_folder(name: Path | str, out: Path | str) -> Path:
+# ---- what is read ----
+
+
+def _read_folder(
+    name: Path | str, metric: str, by: str, out: Path | str, lost: Mapping[str, set[str]]
+) -> tuple[pd.DataFrame, str]:
+    """Return the values of the runs or tables of a folder, and what they are of.
+
+    The dates of those that are left out are added to ``lost``.
+    """
     out = to_local_path(out)
     folder = next((each for each in (to_local_path(name), out / str(name)) if each.is_dir()), None)
     if folder is None:
         names = sorted(path.parent.name for path in out.glob("*/latest"))
         message = f"{str(name)!r} is neither an experiment in {out} nor a folder nor a table"
         raise MissingRun(message, remedy=suggest(str(name), names))
-    return folder
+    runs = _list_runs(folder)
+    if not runs and (exports := _list_exports(folder)):
+        values = _read_users(exports)
+        lost[_FEW].update({date for date, _ in exports} - {*values["date"]})
+        return values, folder.name
+    is_limited = [bool(run.manifest.get("limit")) for _, run in runs]
+    if runs and all(is_limited):
+        message = "all runs were made with --limit"
+        raise NothingLeft(message, where=str(name), remedy="run without it")
+    lost["they were made with --limit"].update(
+        date for (date, _), is_out in zip(runs, is_limited, strict=True) if is_out
+    )
+    return _collect(
+        [run for run, is_out in zip(runs, is_limited, strict=True) if not is_out], metric, by
+    )
+
+
+def _parse_date(text: str) -> str:
+    """Return a date as ``2026-01-05``, with the time that follows it; blank if it is none."""
+    if (match := _DATE.search(text)) is None:
+        return ""
+    try:
+        date = dt.date(*(int(part) for part in match.groups()[:-1] if part))
+    except ValueError:
+        return ""
+    return f"{date.isoformat()}{match[6] or ''}"
 
 
 def _list_runs(folder: Path) -> list[tuple[str, RunTables]]:
     """Return the runs of an experiment with their dates, in time."""
     found = [(each, _RUN_ID.fullmatch(each.name)) for each in sorted(folder.iterdir())]
-    return [("-".join(match.groups()), read_run(each)) for each, match in found if match]
+    return [(_parse_date(match[1]), read_run(each)) for each, match in found if match]
 
 
 def _list_exports(folder: Path) -> list[tuple[str, Path]]:
     """Return the tables of a folder with the dates in their names, in time."""
     paths = [path for path in folder.iterdir() if get_suffix(path) in _SUFFIXES]
-    found = [(_DATE.search(path.name), path) for path in paths]
-    remedy = "name the file 2026-01-05.csv, or move it out of the folder"
-    for match, path in found:
-        if match is None:
+    exports = sorted((_parse_date(path.name.partition(".")[0]), path) for path in paths)
+    for date, path in exports:
+        if not date:
+            remedy = "name the file 2026-01-05.csv, or move it out of the folder"
             raise MissingEvidence("has no date in its name", where=str(path), remedy=remedy)
-        try:
-            dt.date(*map(int, match.groups()))
-        except ValueError as error:
-            message = f"{match.group()} in its name is no date"
-            raise MissingEvidence(message, where=str(path), remedy=remedy) from error
-    exports = sorted(("-".join(match.groups()), path) for match, path in found if match)
     for (date, path), (next_date, other) in pairwise(exports):
         if date == next_date:  # two looks at one day would be two chances of a false alarm
             message = f"has the date {date} of {path.name}, too"
@@ -209,28 +252,26 @@ def _read_users(exports: Sequence[tuple[str, Path]]) -> pd.DataFrame:
     for at, (date, path) in enumerate(exports):
         table = read_text_table(path)
         table.need("user", "value")
-        groups = [group or "" for group in table.optional("group")]
         columns = {
             "unit_id": table.ids("user"),
             "value": _read_finite(table, "value"),
-            "group": groups,
+            "group": [group or "" for group in table.optional("group")],
         }
         rows.append(pd.DataFrame(columns).assign(run=at, date=date, model="", dataset=""))
     values = pd.concat(rows).dropna(subset=["value"])
     if values["group"].any():  # a user without a group is in none
         values = values[values["group"] != ""]
-    keys = ["run", "date", "model", "group", "dataset", "unit_id"]
-    return values.groupby(keys)["value"].mean().reset_index()
+    return values.groupby(_KEYS)["value"].mean().reset_index()
 
 
 def _read_finite(table: Table, name: str) -> FloatArray:
     """Return a column of numbers; raises MalformedLine if one is infinite."""
     numbers = table.numbers(name)
-    if (rows := np.flatnonzero(np.isinf(numbers))).size:
-        message = f"the {name} {numbers[rows[0]]:g} is not finite"
-        raise MalformedLine(
-            message, where=table.place(int(rows[0])), remedy="leave the cell empty"
-        )
+    table.refuse(
+        np.isinf(numbers),
+        lambda row: f"the {name} {numbers[row]:g} is not finite",
+        "leave it empty",
+    )
     return numbers
 
 
@@ -243,13 +284,14 @@ def _collect(
         if run.per_unit is None:
             continue
         table = run.per_unit.dropna(subset=["value"]).astype({"group": str, "metric": str})
-        is_grouped = table["group"].str.startswith(f"{by}=" if by else "")
-        is_grouped &= table["group"].str.contains("=", regex=False)
-        is_wanted = table["metric"].str.split(r"[(@]", regex=True).str[0].str.lower()
-        table = table[is_grouped & (is_wanted == metric.lower() if metric else True)]
+        is_used = table["group"].str.startswith(f"{by}=" if by else "")
+        is_used &= table["group"].str.contains("=", regex=False)
+        if metric:
+            names = table["metric"].str.split(r"[(@]", regex=True).str[0].str.lower()
+            is_used &= names == metric.lower()
         baselines = [each["label"] for each in run.manifest["models"] if each.get("is_baseline")]
-        table = table[~table["model"].isin(baselines)]
-        rows.append(table.assign(run=at, date=date))
+        is_used &= ~table["model"].isin(baselines)
+        rows.append(table[is_used].assign(run=at, date=date))
     values = pd.concat(rows) if rows else pd.DataFrame()
     if values.empty:
         message = f"no run has {metric or 'a metric'} by {by or 'groups of users'}, by unit"
@@ -259,66 +301,61 @@ def _collect(
     label = by or first["group"].partition("=")[0]
     values = values[(values["metric"] == first["metric"]) & (values["k"].isin([first["k"]]))]
     values = values[values["group"].str.startswith(f"{label}=")]
-    keys = ["run", "date", "model", "group", "dataset", "unit_id"]
-    means = values.astype({"dataset": str, "unit_id": str, "model": str}).groupby(keys)["value"]
+    means = values.astype({"dataset": str, "unit_id": str, "model": str}).groupby(_KEYS)["value"]
     return means.mean().reset_index(), f"{first['metric'].partition('(')[0]} by {label}"
 
 
 def _list_series(values: pd.DataFrame) -> Iterator[_Series]:
-    for model, own in values.groupby("model", sort=False):
-        names = sorted(own["group"].unique())
+    """Yield the series of each model and pair of groups; without groups, of the mean."""
+    for model, of_model in values.groupby("model", sort=False):
+        names = sorted(of_model["group"].unique())
         for pair in [("",)] if names == [""] else combinations(names, 2):
-            dates, estimates, influences, lacking = [], [], [], []
-            for _, run in own.groupby("run"):
-                groups = [run[run["group"] == group] for group in pair]
+            dates, estimates, influences, lacking = [], [], [], list[str]()
+            for (_, date), run in of_model.groupby(["run", "date"]):
+                users = run.set_index(["dataset", "unit_id"])["value"]
+                groups = [users[(run["group"] == group).to_numpy()] for group in pair]
                 if min(map(len, groups)) < 2:
-                    lacking.append(str(run["date"].iloc[0]))
+                    lacking.append(str(date))
                     continue
-                means = [_average(group["value"]) for group in groups]
-                dates.append(str(run["date"].iloc[0]))
-                estimates.append(means[0] - sum(means[1:]))
+                # exact where all values are equal, so that they have no spread
+                means = [own.iloc[0] if own.min() == own.max() else own.mean() for own in groups]
                 parts = [
-                    sign
-                    * (group.set_index(["dataset", "unit_id"])["value"] - mean)
-                    / (len(group) - 1)
-                    for sign, group, mean in zip((1, -1), groups, means, strict=False)
+                    (own - mean) / (len(own) - 1) for own, mean in zip(groups, means, strict=True)
                 ]
+                parts[1:] = [-part for part in parts[1:]]
+                dates.append(date)
+                estimates.append(means[0] - sum(means[1:]))
                 influences.append(pd.concat(parts).groupby(level=[0, 1]).sum())
             if len(dates) > 1:
                 matrix = pd.concat(influences, axis=1).fillna(0.0).to_numpy(dtype=np.float64)
-                covariance = matrix.T @ matrix
-                ends = (pair[0], pair[-1] if pair[1:] else "")
                 yield _Series(
-                    *(str(model), *ends, dates, np.array(estimates), covariance, len(matrix)),
-                    lacking=lacking,
+                    str(model),
+                    pair[0],
+                    pair[-1] if pair[1:] else "",
+                    np.array(dates, dtype=object),
+                    np.array(estimates),
+                    matrix.T @ matrix,
+                    len(matrix),
+                    lacking,
                 )
 
 
-def _average(values: pd.Series[float]) -> float:
-    """Return the mean, which is exact where all values are equal, so that they have no spread."""
-    return float(values.iloc[0] if values.min() == values.max() else values.mean())
-
-
-def _read_export(path: Path) -> _Series:
+def _read_estimates(path: Path) -> _Series:
     table = read_text_table(path)
     table.need(*_COLUMNS)
-    read = np.array([_read_date(table, row) for row in range(len(table.texts("date")))])
-    order = np.argsort(read, kind="stable")
+    texts = [str(text) for text in table.texts("date")]
+    dates = np.array([_parse_date(text) if _DATE.fullmatch(text) else "" for text in texts])
+    table.refuse(
+        dates == "",
+        lambda row: f"{texts[row]!r} is no date",
+        "write dates as 2026-01-05: year, month, day",
+    )
+    order = np.argsort(dates, kind="stable")
     value, error = (_read_finite(table, name)[order] for name in _COLUMNS[1:])
-    return _Series("", "", "", read[order].tolist(), value, np.diag(error**2))
+    return _Series("", "", "", dates[order], value, np.diag(error**2))
 
 
-def _read_date(table: Table, row: int) -> str:
-    """Return a date as ``2026-01-05``, with the time that follows it."""
-    text = str(table.texts("date")[row]).strip()
-    match = _CELL.fullmatch(text)
-    parts = [int(part) for part in match.groups()[:-1] if part] if match else []
-    try:
-        return dt.date(*parts).isoformat() + (match[6] or "" if match else "")
-    except (TypeError, ValueError) as error:
-        remedy = "write dates as 2026-01-05: year, month, day"
-        message = f"{text!r} is no date"
-        raise MalformedLine(message, where=table.place(row), remedy=remedy) from error
+# ---- what it says ----
 
 
 def _select_new(covariance: FloatArray) -> list[int]:
@@ -332,56 +369,19 @@ def _select_new(covariance: FloatArray) -> list[int]:
     return kept
 
 
-class _Ended(NamedTuple):
-    """A gap that the latest looks do not show: since when, and the means before and after."""
-
-    date: str
-    before: float
-    after: float
-
-
-class _Finding(NamedTuple):
-    """Since when there was a gap, whether its end is seen, and whether it is decided by now."""
-
-    since: str
-    end: _Ended | None
-    is_decided: bool
-
-
-def _find_end(
-    dates: Sequence[str], estimates: FloatArray, covariance: FloatArray
-) -> _Ended | None:
-    """Return since when estimates show a gap no longer; None if no end is seen.
-
-    They are divided where the means before and after differ most, in standard errors. The gap has
-    ended if these are more than 3, and the interval of the mean after it holds 0.
-    """
-    found, most, precision = None, _CHANGED, np.linalg.inv(covariance)
-    for at in range(1, len(estimates)):
-        is_after = np.arange(len(estimates)) >= at
-        sides = np.stack([~is_after, is_after]).astype(np.float64)
-        errors = np.linalg.inv(sides @ precision @ sides.T)
-        before, after = (errors @ sides @ precision @ estimates).tolist()
-        z = abs(before - after) / np.sqrt(errors[0, 0] + errors[1, 1] - 2 * errors[0, 1])
-        if z > most:
-            most, is_gone = z, abs(after) <= _Z * np.sqrt(errors[1, 1])
-            found = _Ended(dates[at], before, after) if is_gone else None
-    return found
-
-
-def _follow(series: _Series, level: float, alpha: float) -> tuple[pd.DataFrame, _Finding | None]:
+def _follow(series: _Series, level: float, alpha: float, title: str) -> _Followed:
+    """Return the looks at a series, and since when it has a gap."""
+    pair = f", {series.a} less {series.b}" if series.a else ""
+    what = f"{title}{pair}{f' of {series.model}' if series.model else ''}"
     kept = _select_new(series.covariance)
     if not kept:
-        return pd.DataFrame(), None
+        return _Followed(pd.DataFrame(), other=f"{what}, which does not differ between users")
+    dates, estimates = series.dates[kept], series.estimates[kept]
     covariance = series.covariance[np.ix_(kept, kept)]
-    found = find_since(series.estimates[kept], covariance, alpha, series.n_units)
+    found = find_since(estimates, covariance, alpha, series.n_units)
     e = np.exp(np.minimum(np.maximum.accumulate(found.log_e), 700.0))
-    dates = np.array(series.dates, dtype=object)[kept]
-    since = np.where(e * level >= 1, dates[found.start], "")
-    is_decided = math.exp(min(found.log_e[-1], 700.0)) * level >= 1
-    start = int(found.start[-1 if is_decided else np.argmax(found.log_e)])
-    estimates, later = series.estimates[kept], slice(start, None)
-    table = pd.DataFrame(
+    is_decided = e * level >= 1
+    looks = pd.DataFrame(
         {
             "date": dates,
             "model": series.model,
@@ -390,76 +390,27 @@ def _follow(series: _Series, level: float, alpha: float) -> tuple[pd.DataFrame, 
             "difference": estimates,
             "std_error": np.sqrt(np.diag(covariance)),
             "e": e,
-            "since": since,
+            "since": np.where(is_decided, dates[found.start], ""),
         }
     )
-    end = _find_end(dates[later].tolist(), estimates[later], covariance[later, later])
-    return table, _Finding(str(dates[start]), end, is_decided)
-
-
-def _describe_left_out(
-    series: Sequence[_Series], tables: Sequence[pd.DataFrame], lacking: set[str]
-) -> Iterator[str]:
-    if dates := sorted(lacking.union(*(each.lacking for each in series))):
-        yield f"Left out, as a group has fewer than two users: {', '.join(dates)}."
-    pairs = [*zip(series, tables, strict=True)]
-    if n := min(len(each.dates) - len(table) for each, table in pairs):
-        yield f"{n} runs have the values of earlier ones, or equal values, and are left out."
-    for each, table in pairs:
-        if table.empty:
-            what = " of ".join(filter(None, (f"{each.a} less {each.b}".strip(), each.model)))
-            yield f"The values of {what} do not differ between users: no standard error."
-
-
-def _describe(
-    looks: pd.DataFrame,
-    findings: Mapping[str, _Finding | None],
-    title: str,
-    alpha: float,
-    left_out: Sequence[str],
-    *,
-    is_table: bool,
-) -> Iterator[str]:
-    said, open_rows, family = [], [], len(findings)
-    for (model, a, b), rows in looks.groupby(["model", "a", "b"], sort=False):
-        last, decided = rows.iloc[-1], rows[rows["since"] != ""]
-        pair = f", {a} less {b}" if a else ""
-        what = f"{title}{pair}{f' of {model}' if model else ''}"
-        finding = findings[f"{model}|{a}|{b}"]
-        if decided.empty or finding is None:
-            open_rows.append(
-                f"{what}: {last['difference']:+.4f} in the last run, e = {last['e']:.3g}"
-            )
-            continue
-        (since, end, is_decided), first = finding, decided["date"].iloc[0]
-        mean = rows.loc[rows["date"] >= since, "difference"].mean()
-        text = f"since {since} a gap exists: {what}, by {mean:+.4f} on average"
-        if end is not None:
-            text = (
-                f"a gap existed from {since} on, which is not seen since {end.date}: {what}, by "
-                f"{end.before:+.4f} on average, then by {end.after:+.4f}"
-            )
-        elif not is_decided:
-            text = (
-                f"a gap existed at some time since {since}, and it is open whether it still does: "
-                f"{what}, by {mean:+.4f} on average"
-            )
-        if first < since:
-            by = f"after one since {decided['since'].iloc[0]} that the run of {first} decided"
-        else:
-            by = f"decided by the run of {first}"
-        said.append(f"{text}, e = {last['e']:.3g}, {by}")
-    n_new = looks["date"].groupby(looks["model"] + looks["a"] + looks["b"]).size().max()
-    yield "; ".join(said) + "." if said else f"no gap is seen in {n_new} runs of {title}."
-    if open_rows and said:
-        yield f"No gap is seen elsewhere: {'; '.join(open_rows)}."
-    yield from left_out
-    yield (
-        f"A gap is decided at e = {family / alpha:.3g} ({family} in the family); where there is "
-        f"none, with a probability of at most {100 * alpha:g} % at any time. "
-        + (
-            "Estimates are taken as normal and of different users."
-            if is_table
-            else "Users in several runs count once: the covariance of runs is estimated by user."
+    if not is_decided.any():
+        last_one = f"{what}: {estimates[-1]:+.4f} in the last run, e = {e[-1]:.3g}"
+        return _Followed(looks, other=last_one)
+    n = len(dates)
+    if found.log_e[-1] + math.log(level) < 0:  # no longer: since when it was clearest
+        n = int(np.argmax(found.log_e)) + 1
+    start = int(found.start[n - 1])
+    own = find_since(estimates[start:n], covariance[start:n, start:n], alpha, series.n_units)
+    is_apart = looks["difference"].abs() > _Z * looks["std_error"]
+    is_apart &= looks["difference"] * estimates[start] > 0
+    supports = (np.diff(own.log_e, prepend=0.0) > 0) | is_apart.to_numpy()[start:n]
+    end = start + int(np.flatnonzero(supports)[-1]) + 1
+    mean, since = estimates[start:end].mean(), dates[start]
+    text = f"since {since} a gap exists: {what}, by {mean:+.4f} on average"
+    if end < len(dates):
+        text = (
+            f"there was a gap from {since} on, last supported by the run of {dates[end - 1]}: "
+            f"{what}, by {mean:+.4f} on average, then by {estimates[end:].mean():+.4f}"
         )
-    )
+    first = dates[int(np.argmax(is_decided))]
+    return _Followed(looks, f"{text}, e = {e[-1]:.3g}, first decided by the run of {first}")

@@ -41,6 +41,7 @@ from recbias.statistics.decomposition import (
 from recbias.statistics.multiverse import Contrasts, estimate
 
 _KEYS = ("dataset", "seed", "fold")
+_PARTS = ["method", "property", "part", "ci_low", "ci_high", "share"]
 _RARE = 0.2
 """Rare items are the least popular ones with this share of the interactions."""
 
@@ -122,7 +123,7 @@ class Explanation:
         return "\n".join(self.sentences)
 
 
-def explain(  # noqa: PLR0913  as keywords
+def explain(  # noqa: PLR0913, PLR0915  as keywords; one step after the other
     run: Run | Path | str,
     gap: str,
     *,
@@ -160,7 +161,10 @@ def explain(  # noqa: PLR0913  as keywords
     Example:
         recbias.explain("quickstart", "nDCG by gender").parts
     """
-    name, by = _split(gap)
+    name, _, by = (part.strip() for part in gap.partition(" by "))
+    if not (name and by):
+        message = f"{gap!r} is not a metric by a label"
+        raise WrongType(message, where="--gap", remedy='write --gap "nDCG by gender"')
     tables = read_run((run if isinstance(run, Run) else load(run, out)).folder)
     scores, direction = select_scores(tables, name)
     scores = scores.astype(dict.fromkeys(TEXTS, str))
@@ -170,8 +174,7 @@ def explain(  # noqa: PLR0913  as keywords
         for key, value in keys.items()
         if (scores[key] != value).any()
     )
-    for key, value in keys.items():
-        scores = scores[scores[key] == value]
+    scores = scores[(scores[[*_KEYS]] == [*keys.values()]).all(axis=1)]
     stages = Stages(tables, keys)
     queries, split, dataset = stages.queries, stages.split, stages.dataset
     if queries is None or split is None or dataset is None:
@@ -184,36 +187,36 @@ def explain(  # noqa: PLR0913  as keywords
     codes, names = code_pair(queries, by, groups)
     values = wide[label].to_numpy(dtype=np.float64)
     used = ~np.isnan(values) & (codes >= 0)
-    described = _describe_gap(values[used], codes[used], names)
-    if described["flipped"]:
-        codes, names = np.where(codes >= 0, 1 - codes, codes), names[::-1]
-    del described["flipped"]
-    described |= {"metric": str(scores["metric"].iloc[0]), "model": label, "by": by}
+    of_gap, is_flipped = _describe_gap(values[used], codes[used] == 1, names)
+    codes = np.where(codes >= 0, 1 - codes, codes) if is_flipped else codes
+    described = {**of_gap, "metric": str(scores["metric"].iloc[0]), "model": label, "by": by}
     in_a = codes[used] == 1
     properties, notes = _collect_properties(queries, split, dataset, by, used, in_a)
     columns = pd.concat([pd.DataFrame(index=range(int(used.sum()))), *properties.values()], axis=1)
-    parts = pd.DataFrame(columns=["method", "property", "part", "ci_low", "ci_high", "share"])
+    parts = pd.DataFrame(columns=_PARTS)
     if anyway or described["ci_low"] > 0:
-        rows = _explain_parts(values[used], in_a, properties)
-        parts = pd.DataFrame([*rows], columns=parts.columns)
+        parts = _explain_parts(values[used], in_a, properties)
         if described["ci_low"] <= 0:
             parts["share"] = math.nan
-        notes += _describe_undefined(parts)
-    means = {
-        "property": [*columns],
-        names[0]: columns[in_a].mean().tolist(),
-        names[1]: columns[~in_a].mean().tolist(),
+        reason = "the groups differ too much, or are too small, to be made alike"
+        undefined = parts.loc[parts["part"].isna(), "method"].unique()
+        notes += [f"{method} is undefined: {reason}" for method in undefined]
+    means = {"property": [*columns]}
+    means |= {
+        described[side]: columns[rows].mean().tolist()
+        for side, rows in (("a", in_a), ("b", ~in_a))
     }
     sign = 1.0 if direction == "higher" else -1.0
-    units = wide.index.to_numpy()[used]
-    worst, members = _find_worst(sign * values[used], columns, units, np.random.default_rng(0))
+    worst, rows = _find_worst(sign * values[used], columns)
     worst[["mean", "others", "difference"]] *= sign
+    members = [str(unit) for unit in wide.index.to_numpy()[used][rows]]
     stages.read_lists(members)
-    examples = [
-        row
-        for unit in members
-        if (row := stages.describe(np.array([unit, "", ""]), _of(scores, unit), label))
-    ]
+    rows_of = (scores[scores["unit_id"] == unit] for unit in members)
+    described_units = (
+        stages.describe(np.array([unit, "", ""]), own, label)
+        for unit, own in zip(members, rows_of, strict=True)
+    )
+    examples = [*filter(None, described_units)]
     changed = pd.DataFrame()
     if retrain:
         k = scores["k"].iloc[0]
@@ -236,41 +239,30 @@ def explain(  # noqa: PLR0913  as keywords
     )
 
 
-def _of(scores: pd.DataFrame, unit: str) -> pd.DataFrame:
-    return scores[scores["unit_id"] == unit]
-
-
-def _split(gap: str) -> tuple[str, str]:
-    """Return the metric and the label of ``nDCG by gender``."""
-    name, separator, by = gap.partition(" by ")
-    if not separator or not name.strip() or not by.strip():
-        message = f"{gap!r} is not a metric by a label"
-        raise WrongType(message, where="--gap", remedy='write --gap "nDCG by gender"')
-    return name.strip(), by.strip()
-
-
-def _describe_gap(values: FloatArray, codes: AnyArray, names: tuple[str, ...]) -> dict[str, Any]:
-    for code, name in zip((1, 0), names, strict=True):
-        if np.count_nonzero(codes == code) < 2:
+def _describe_gap(
+    values: FloatArray, in_first: BoolArray, names: Sequence[str]
+) -> tuple[dict[str, Any], bool]:
+    """Return the gap, the group with the higher mean first, and whether that is the second."""
+    for name, rows in zip(names, (in_first, ~in_first), strict=True):
+        if np.count_nonzero(rows) < 2:
             raise NothingLeft(f"{name} has fewer than two users with a value", where="--gap")
-    flipped = values[codes == 1].mean() < values[codes == 0].mean()
-    in_a = (codes == 1) ^ flipped
+    is_flipped = bool(values[in_first].mean() < values[~in_first].mean())
+    in_a = in_first ^ is_flipped
     estimates = estimate(Contrasts(values[None], None, in_a[None].astype(np.int8)))
-    low, high = estimates.ends
-    a, b = names[::-1] if flipped else names
-    return {
-        "flipped": bool(flipped),
+    a, b = names[::-1] if is_flipped else names
+    gap = {
         "a": a,
         "b": b,
         "mean_a": float(values[in_a].mean()),
         "mean_b": float(values[~in_a].mean()),
         "difference": float(estimates.value[0]),
-        "ci_low": float(low[0]),
-        "ci_high": float(high[0]),
+        "ci_low": float(estimates.ends[0][0]),
+        "ci_high": float(estimates.ends[1][0]),
         "p": float(estimates.p[0]),
         "n_a": int(in_a.sum()),
         "n_b": int((~in_a).sum()),
     }
+    return gap, is_flipped
 
 
 # ---- properties of users ----
@@ -283,7 +275,7 @@ def _collect_properties(
     users = queries.ids.ids[used]
     numbers = _describe_histories(split.train, users)
     if split.test is not None:
-        numbers[f"{_LOG}test items"] = np.log1p(_count(split.test, users))
+        numbers[f"{_LOG}test items"] = np.log1p(_take(split.test, split.test.user_counts(), users))
     if dataset.items is not None:
         numbers |= _describe_tastes(split.train, users, dataset.items)
     properties = {name: pd.DataFrame({name: column}) for name, column in numbers.items()}
@@ -301,40 +293,32 @@ def _collect_properties(
     return properties, [same] if left_out else []
 
 
-def _locate(rows: Interactions, users: AnyArray) -> AnyArray:
-    """Return the position in ``users`` of the user of each interaction, -1 for others."""
-    position = np.full(len(rows.user_ids) + 1, -1, dtype=np.int64)
-    codes = rows.user_ids.find(users)
-    known = codes >= 0
-    position[codes[known]] = np.flatnonzero(known)
-    located: AnyArray = position[rows.users]
-    return located
-
-
-def _count(rows: Interactions, users: AnyArray) -> FloatArray:
-    at = _locate(rows, users)
-    return np.bincount(at[at >= 0], minlength=len(users)).astype(np.float64)
-
-
-def _average(at: AnyArray, values: FloatArray, n: int) -> FloatArray:
-    """Return the mean of the values of each user, that of all users where there are none."""
-    used = at >= 0
-    counts = np.bincount(at[used], minlength=n)
-    sums = np.bincount(at[used], values[used], minlength=n)
-    rest = float(values.mean()) if len(values) else 0.0
-    return np.where(counts > 0, sums / np.maximum(counts, 1), rest)
+def _take(
+    rows: Interactions, of_user: AnyArray, users: AnyArray, missing: float = 0.0
+) -> FloatArray:
+    """Return the values of users by their ids; ``missing`` for those without interactions."""
+    return np.append(of_user.astype(np.float64), missing)[rows.user_ids.find(users)]
 
 
 def _describe_histories(train: Interactions, users: AnyArray) -> dict[str, FloatArray]:
-    counts = np.bincount(train.items, minlength=len(train.item_ids)).astype(np.float64)
+    counts = train.item_counts().astype(np.float64)
     order = np.argsort(counts, kind="stable")
     is_rare = np.zeros(len(counts), dtype=np.float64)
     is_rare[order[np.cumsum(counts[order]) <= _RARE * counts.sum()]] = 1.0
-    at, popularity = _locate(train, users), np.log(np.maximum(counts, 1.0))
+    popularity = np.log(np.maximum(counts, 1.0))
+
+    def average(of_item: FloatArray) -> FloatArray:
+        """Return the mean of each user, that of all interactions where there are none."""
+        sizes, rows = train.user_counts(), of_item[train.items]
+        sums = np.bincount(train.users, rows, minlength=train.n_users)
+        overall = float(rows.mean()) if len(rows) else 0.0
+        means = np.where(sizes > 0, sums / np.maximum(sizes, 1), overall)
+        return _take(train, means, users, overall)
+
     return {
-        f"{_LOG}history length": np.log1p(_count(train, users)),
-        "popularity of the history": _average(at, popularity[train.items], len(users)),
-        "share of rare items": _average(at, is_rare[train.items], len(users)),
+        f"{_LOG}history length": np.log1p(_take(train, train.user_counts(), users)),
+        "popularity of the history": average(popularity),
+        "share of rare items": average(is_rare),
     }
 
 
@@ -351,18 +335,17 @@ def _describe_tastes(
         members = items.categories(name)
         if len(members.values) > 2 * _MOST_VALUES:
             continue
-        rows, at = items.ids.find(train.item_ids.ids)[train.items], _locate(train, users)
-        used = (at >= 0) & (rows >= 0)
-        counts = np.ones(np.count_nonzero(used))
-        shape = (len(users), len(items.ids))
-        profiles = coo_array((counts, (at[used], rows[used])), shape=shape).tocsr()
+        at = items.ids.find(train.item_ids.ids)[train.items]
+        known = at >= 0
+        pairs, shape = (train.users[known], at[known]), (train.n_users, len(items.ids))
+        profiles = coo_array((np.ones(np.count_nonzero(known)), pairs), shape=shape).tocsr()
         own = members.matrix.astype(np.float64)
         weights = 1.0 / np.maximum(own.sum(axis=1), 1.0)
         totals = (profiles.multiply(weights[None, :]) @ own).toarray()
         shares = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1e-12)
         with np.errstate(divide="ignore", invalid="ignore"):
             entropy = -np.nansum(shares * np.log2(shares), axis=1)
-        return {f"entropy of {name}": entropy}
+        return {f"entropy of {name}": _take(train, entropy, users)}
     return {}
 
 
@@ -387,49 +370,37 @@ def _encode_labels(labels: Attributes, by: str, used: BoolArray) -> dict[str, pd
 
 def _explain_parts(
     values: FloatArray, in_a: BoolArray, properties: Mapping[str, pd.DataFrame]
-) -> Iterator[tuple[str, str, float, float, float, float]]:
+) -> pd.DataFrame:
     columns = [part.to_numpy(dtype=np.float64) for part in properties.values()]
-    curved = add_curves(columns, in_a)
+    curved, parts = add_curves(columns, in_a), []
     for method in METHODS:
         found = decompose_gap(values, in_a, curved, method)
-        rows = zip([*properties, _REST], found.parts, found.ci_low, found.ci_high, strict=True)
-        for name, part, low, high in rows:
-            yield method, name, float(part), float(low), float(high), float(part / found.gap)
+        names, shares = [*properties, _REST], found.parts / found.gap
+        rows = zip(names, found.parts, found.ci_low, found.ci_high, shares, strict=True)
+        parts += [(method, *row) for row in rows]
+    return pd.DataFrame(parts, columns=_PARTS)
 
 
-def _describe_undefined(parts: pd.DataFrame) -> list[str]:
-    """Return a note on each method without parts."""
-    reason = "the groups differ too much, or are too small, to be made alike"
-    undefined = parts.loc[parts["part"].isna(), "method"].unique()
-    return [f"{method} is undefined: {reason}" for method in undefined]
-
-
-def _find_worst(
-    values: FloatArray,
-    properties: pd.DataFrame,
-    units: AnyArray,
-    rng: np.random.Generator,
-) -> tuple[pd.DataFrame, list[str]]:
+def _find_worst(values: FloatArray, properties: pd.DataFrame) -> tuple[pd.DataFrame, AnyArray]:
     """Return the groups of an honest tree, and the worst members of the worst that is real."""
-    columns = ["rule", "n", "mean", "others", "difference", "ci_low", "ci_high", "p", "p_adjusted"]
+    numbers = ["mean", "others", "difference", "ci_low", "ci_high", "p", "p_adjusted"]
+    members: AnyArray = np.empty(0, dtype=np.int64)
     if properties.empty or len(values) < 80:
-        return pd.DataFrame(columns=columns), []
+        return pd.DataFrame(columns=["rule", "n", *numbers]), members
+    rng = np.random.default_rng(0)
     leaves = find_honest_groups(values, properties.to_numpy(dtype=np.float64), rng)
     rows = [
         (
             " and ".join(_describe_condition(properties, *condition) for condition in leaf.rule),
             len(leaf.rows),
-            *(leaf.mean, leaf.others, leaf.difference, leaf.ci_low, leaf.ci_high),
-            *(leaf.p, leaf.p_adjusted),
+            *(getattr(leaf, name) for name in numbers),
         )
         for leaf in leaves
     ]
     real = [leaf for leaf in leaves if leaf.difference < 0 and leaf.p_adjusted < _ALPHA]
-    members: list[str] = []
     if real:
-        order = np.argsort(values[real[0].rows], kind="stable")[:_N_EXAMPLES]
-        members = [str(unit) for unit in units[real[0].rows[order]]]
-    return pd.DataFrame(rows, columns=columns), members
+        members = real[0].rows[np.argsort(values[real[0].rows], kind="stable")[:_N_EXAMPLES]]
+    return pd.DataFrame(rows, columns=["rule", "n", *numbers]), members
 
 
 def _describe_condition(properties: pd.DataFrame, at: int, sign: str, bound: float) -> str:
@@ -443,19 +414,17 @@ def _describe_condition(properties: pd.DataFrame, at: int, sign: str, bound: flo
 
 
 def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float) -> pd.DataFrame:
-    """Return the gap and the mean of each other model, with their changes from the model's."""
+    """Return the gap and the mean of each model, with their changes from those of one."""
+    own, groups = wide[[label]].to_numpy(np.float64).T, np.asarray(codes, dtype=np.int8)[None]
     rows = []
-    own = wide[label].to_numpy(dtype=np.float64)
-    groups = np.asarray(codes, dtype=np.int8)[None]
     for name in wide.columns:
-        other = wide[name].to_numpy(dtype=np.float64)[None]
-        alone = estimate(Contrasts(other, None, groups))
-        change = estimate(Contrasts(other, own[None], groups, absolute=True))
-        price = estimate(Contrasts(other, own[None]))
+        other = wide[[name]].to_numpy(np.float64).T
+        change = estimate(Contrasts(other, own, groups, absolute=True))
+        price = estimate(Contrasts(other, own))
         rows.append(
             {
                 "model": name,
-                "gap": abs(float(alone.value[0])),
+                "gap": abs(float(estimate(Contrasts(other, None, groups)).value[0])),
                 "mean": float(np.nanmean(other)),
                 "gap_change": float(change.value[0]),
                 "gap_change_p": float(change.p[0]),
@@ -463,15 +432,14 @@ def _compare_models(wide: pd.DataFrame, label: str, codes: AnyArray, sign: float
                 "mean_change_p": float(price.p[0]),
             }
         )
-    table = pd.DataFrame(rows)
-    gap = float(table.loc[table["model"] == label, "gap"].iloc[0])
-    table["halves"] = table["gap"] <= gap / 2
-    better, smaller = sign * table["mean"].to_numpy(), table["gap"].to_numpy()
-    table["frontier"] = [
-        not np.any((better >= mean) & (smaller <= size) & ((better > mean) | (smaller < size)))
-        for mean, size in zip(better, smaller, strict=True)
-    ]
-    return table.sort_values("gap", ignore_index=True)
+    table = pd.DataFrame(rows).sort_values("gap", ignore_index=True)
+    before = float(table.loc[table["model"] == label, "gap"].iloc[0])
+    table["halves"] = table["gap"].le(before / 2)
+    mean, gap = sign * table["mean"].to_numpy(), table["gap"].to_numpy()
+    as_good = (mean[:, None] >= mean) & (gap[:, None] <= gap)
+    better = as_good & ((mean[:, None] > mean) | (gap[:, None] < gap))
+    table["frontier"] = [not each.any() for each in better.T]
+    return table
 
 
 def _answer(gap: Mapping[str, Any], parts: pd.DataFrame, scope: str) -> str:

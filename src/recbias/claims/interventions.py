@@ -275,7 +275,7 @@ def _plan_trainings(
             title = f"equalise {', '.join(names)}"
             read = (context.dataset, split, context.queries)
             stage = Stage("split", title, work, read, keys)
-            split = planner.place(stage, **vars(work), training=keys.seed)
+            split = planner.place(stage, training=keys.seed)
         own = replace(context, split=split)
         model_plan = _plan_answer(planner, context, own, model, metrics[0])
         plans[chosen] = replace(first, data_contexts=(own,), model_plans=(model_plan,))
@@ -330,7 +330,7 @@ def _plan_answer(
         raise MissingEvidence(f"{model.label} gives no lists", where="--retrain")
     keys, take = planned.answer.keys, DropRemoved(k)
     read = (planned.answer, context.queries, context.split)
-    answer = planner.place(Stage("answer", f"take {k} of {model.label}", take, read, keys), k=k)
+    answer = planner.place(Stage("answer", f"take {k} of {model.label}", take, read, keys))
     measure = planner.plan_metric(context, answer, metric, keys)
     return replace(
         planned,

@@ -10,7 +10,7 @@ import copy
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,7 +24,7 @@ from recbias.api import create_executor, open_store
 from recbias.config.experiment import Experiment, load_document
 from recbias.config.source import find_spec, place_value, read_spec, split_path
 from recbias.config.specs import ClaimSpec
-from recbias.core.dataset import AnyArray
+from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import (
     Contradiction,
     Faults,
@@ -62,7 +62,6 @@ from recbias.runner.plan import Plan
 from recbias.runner.planner import make_plan
 from recbias.runner.store import Fingerprints, Store
 from recbias.statistics.multiverse import (
-    Contrasts,
     JointTest,
     compute_joint_test,
     decompose_variance,
@@ -84,8 +83,8 @@ _KINDS = ("equivalent", "uncertain", "different")
 
 _CLAIM = "add claim: {metric: nDCG, model: A, against: B, direction: higher}"
 
-FILES = ("universes.csv", "choices.csv")
-_SHARE = ("share", "ci_low", "ci_high")
+FILES, _CONTENT = ("universes.csv", "choices.csv"), "multiverse.json"
+_BLANK = {name: [""] for name in ("estimate", "ci_low", "ci_high", "p")}
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,9 @@ class Choice:
     kind: str = "equivalent"
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> list[str]:
         """The options as text."""
-        return tuple(map(describe_option, self.options))
+        return [*map(describe_option, self.options)]
 
     @property
     def steps(self) -> list[str]:
@@ -119,12 +118,21 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class _Universe:
-    """One combination of options, by the position of each, and its plan."""
+    """One combination of options, by the position of each: its plan, or why it has none."""
 
     options: tuple[int, ...]
-    claim: ClaimSpec | None = None
     plan: Plan | None = None
-    problem: str = ""
+    error: UserError | None = None
+
+    @property
+    def claim(self) -> ClaimSpec | None:
+        """Its claim."""
+        return self.plan.experiment.claim if self.plan else None
+
+    @property
+    def problem(self) -> str:
+        """Why it has no plan."""
+        return Faults([self.error]).faults[0].message if self.error else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +144,8 @@ class MultiversePlan:
     """
 
     name: str
-    claim: ClaimSpec
-    choices: tuple[Choice, ...]
-    universes: tuple[_Universe, ...]
+    choices: Sequence[Choice]
+    universes: Sequence[_Universe]
     n_combinations: int
     store: Store
 
@@ -146,6 +153,11 @@ class MultiversePlan:
     def plans(self) -> list[Plan]:
         """The plans of the universes that have one."""
         return [universe.plan for universe in self.universes if universe.plan is not None]
+
+    @property
+    def claim(self) -> ClaimSpec:
+        """The claim of the first universe that has a plan."""
+        return next(universe.claim for universe in self.universes if universe.claim)
 
     @cached_property
     def stages(self) -> dict[str, Any]:
@@ -160,12 +172,8 @@ class MultiversePlan:
                 "claim": vars(self.claim),
                 "choices": [[choice.name, choice.kind, *choice.labels] for choice in self.choices],
                 "universes": [
-                    [
-                        universe.options,
-                        universe.problem,
-                        universe.plan and universe.plan.spec_digest,
-                    ]
-                    for universe in self.universes
+                    [each.options, each.problem, each.plan and each.plan.spec_digest]
+                    for each in self.universes
                 ],
                 "stages": sorted(self.stages),
                 "code": digest_package(),
@@ -179,8 +187,8 @@ class MultiversePlan:
         return {
             "universes": len(self.universes),
             "combinations": self.n_combinations,
-            "failing": sum(universe.plan is None for universe in self.universes),
-            "choices": {choice.name: [*choice.labels] for choice in self.choices},
+            "failing": len(self.universes) - len(self.plans),
+            "choices": {choice.name: choice.labels for choice in self.choices},
             "stages": len(self.stages),
             "stages_unshared": sum(len(plan.stages) for plan in self.plans),
             "stages_stored": len(stored),
@@ -297,7 +305,7 @@ def _change(document: Document, choices: Sequence[Choice], options: Sequence[int
     return changed
 
 
-def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
+def _load_universe(changed: Document) -> Experiment:
     """Return the experiment of a universe, with the models that its claim is about."""
     claim_entry = changed.data.get("claim")
     metric = claim_entry.get("metric") if isinstance(claim_entry, dict) else None
@@ -311,14 +319,11 @@ def _load_universe(changed: Document) -> tuple[Experiment, ClaimSpec]:
     claim = experiment.claim
     if claim is None:
         raise changed.error(("claim",), "is missing", remedy=_CLAIM)
-    labels = {normalize_name(model.label): model for model in experiment.models}
-    names = [claim.model, *filter(None, [claim.against])]
-    chosen = [labels[normalize_name(name)] for name in names]
-    if claim.correction == "none":
-        experiment = replace(
-            experiment, models=tuple(model for model in experiment.models if model in chosen)
-        )
-    return experiment, claim
+    if claim.correction != "none":
+        return experiment
+    named = {normalize_name(label) for label in (claim.model, claim.against) if label}
+    models = [each for each in experiment.models if normalize_name(each.label) in named]
+    return replace(experiment, models=tuple(models))
 
 
 def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
@@ -328,7 +333,7 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
     a fault in every universe is an error.
     """
     with forbid_network() if options.offline else nullcontext():
-        return _plan_universes(spec, options)
+        return _plan_universes(spec, replace(options, observer=None))
 
 
 def _plan_universes(spec: Spec, options: RunOptions) -> MultiversePlan:
@@ -345,55 +350,39 @@ def _plan_universes(spec: Spec, options: RunOptions) -> MultiversePlan:
         message = f"has {total:,} combinations, more than {_MOST_UNIVERSES:,}"
         raise document.error((KEY,), message, remedy=f"add {_SAMPLE}: 200", kind=OutOfRange)
     seed = document.data.get("seed")
-    combined = _combine(sizes, sample, seed if isinstance(seed, int) else 0)
     fingerprints, universes = Fingerprints(store), list[_Universe]()
-    faults: list[UserError] = []
-    claims: list[ClaimSpec] = []
-    for row in combined:
+    for row in _combine(sizes, sample, seed if isinstance(seed, int) else 0):
         try:
-            experiment, own = _load_universe(_change(document, choices, row))
-            plan = make_plan(experiment, replace(options, observer=None), fingerprints)
+            experiment = _load_universe(_change(document, choices, row))
+            plan = make_plan(experiment, options, fingerprints)
             _require_units(plan)
         except UserError as error:
-            faults.append(error)
-            first = Faults([error]).faults[0]
-            universes.append(_Universe(row, problem=first.message))
+            universes.append(_Universe(row, error=error))
         else:
-            claims.append(own)
-            universes.append(_Universe(row, own, plan))
-    _refuse_common_faults(universes, faults, choices)
+            universes.append(_Universe(row, plan))
+    _refuse_common_faults(universes, sizes)
     name = str(document.data.get("name") or "")
-    planned = MultiversePlan(name, claims[0], tuple(choices), tuple(universes), total, store)
+    planned = MultiversePlan(name, choices, universes, total, store)
     check_inputs(planned.plans[0], Rehearsal(store, Silent()))
     return planned
 
 
-def _refuse_common_faults(
-    universes: Sequence[_Universe], faults: Sequence[UserError], choices: Sequence[Choice]
-) -> None:
+def _refuse_common_faults(universes: Sequence[_Universe], sizes: Sequence[int]) -> None:
     """Raise the faults of universes if all, or all with one option, have them."""
-    by_universe = iter(faults)
-    errors = {universe.options: next(by_universe) for universe in universes if universe.problem}
-    if len(errors) == len(universes):
-        raise _merge_faults(errors.values())
-    for at, choice in enumerate(choices):
-        for option in range(len(choice.options)):
-            rows = [universe.options for universe in universes if universe.options[at] == option]
-            if rows and all(row in errors for row in rows):
-                raise _merge_faults(errors[row] for row in rows)
-
-
-def _merge_faults(errors: Iterable[UserError]) -> Faults:
-    """Return the faults that all errors have, each once; without any those of the first."""
-    lists = [Faults([error]).faults for error in errors]
-    counts = Counter(str(fault) for each in lists for fault in each)
-    common = [fault for fault in lists[0] if counts[str(fault)] == len(lists)]
-    return Faults(common or lists[0])
+    options = [(at, option) for at, size in enumerate(sizes) for option in range(size)]
+    parts = [[each for each in universes if each.options[at] == option] for at, option in options]
+    for part in (universes, *parts):
+        errors = [each.error for each in part if each.error is not None]
+        if not errors or len(errors) < len(part):
+            continue
+        lists = [Faults([error]).faults for error in errors]
+        counts = Counter(str(fault) for each in lists for fault in each)
+        common = [fault for fault in lists[0] if counts[str(fault)] == len(lists)]
+        raise Faults(common or lists[0])
 
 
 def _require_units(plan: Plan) -> None:
-    experiment = plan.experiment
-    if len(experiment.datasets) > 1:
+    if len(plan.experiment.datasets) > 1:
         message = "a universe has one dataset"
         raise Contradiction(message, where="dataset", remedy="make dataset a choice")
     for metric, model, missing in plan.undefined:
@@ -453,20 +442,18 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
 
 def load_multiverse(folder: Path) -> Multiverse:
     """Return the result in a folder that ``multiverse`` wrote."""
-    content = json.loads((folder / "multiverse.json").read_text(encoding="utf-8"))
-    universes, choices = (
-        pd.read_csv(folder / name, keep_default_na=True, na_values=[""]) for name in FILES
+    content = json.loads((folder / _CONTENT).read_text(encoding="utf-8"))
+    texts = dict.fromkeys([*content["choices"], "verdict", "problem"], str)
+    universes = pd.read_csv(
+        folder / FILES[0], dtype=texts, keep_default_na=False, na_values=_BLANK
     )
-    texts = [*content["choices"], "verdict", "problem"]
-    universes[texts] = pd.read_csv(
-        folder / FILES[0], usecols=texts, dtype=str, keep_default_na=False
-    )[texts]
+    choices = pd.read_csv(folder / FILES[1])
     return Multiverse(folder.resolve(), content["claim"], universes, choices, content["summary"])
 
 
 def _is_result_of(folder: Path, address: str) -> bool:
     try:
-        content = json.loads((folder / "multiverse.json").read_text(encoding="utf-8"))
+        content = json.loads((folder / _CONTENT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     files = content.get("digests", {})
@@ -495,13 +482,13 @@ def _write(result: Multiverse, planned: MultiversePlan) -> None:
     described = {
         "claim": result.claim,
         "address": planned.address,
-        "choices": {choice.name: [*choice.labels] for choice in planned.choices},
+        "choices": {choice.name: choice.labels for choice in planned.choices},
         "kinds": {choice.name: choice.kind for choice in planned.choices},
         "summary": result.summary,
         "digests": {name: digest_file(folder / name) for name in files},
     }
     text = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / "multiverse.json").write_text(text + "\n", encoding="utf-8")
+    (folder / _CONTENT).write_text(text + "\n", encoding="utf-8")
 
 
 # ---- what they say ----
@@ -510,105 +497,110 @@ def _write(result: Multiverse, planned: MultiversePlan) -> None:
 def _evaluate(
     planned: MultiversePlan, executor: Executor, problems: Mapping[int, str]
 ) -> Multiverse:
-    values, found, families = ClaimValues(executor), dict[int, Any](), dict[int, list[float]]()
-    reasons = {at: u.problem for at, u in enumerate(planned.universes) if u.plan is None}
+    """Return the estimates of all universes, and what they say about the claim."""
+    values, found, families = ClaimValues(executor), dict[int, Any](), list[list[float]]()
+    reasons = [each.problem or problems.get(id(each.plan), "") for each in planned.universes]
     for at, universe in enumerate(planned.universes):
-        plan, claim = universe.plan, universe.claim
-        if plan is None or claim is None:
-            continue
-        if problem := problems.get(id(plan)):
-            reasons[at] = problem
+        if universe.plan is None or universe.claim is None or reasons[at]:
             continue
         try:
-            own = values.read_claim(plan, claim)
-            families[at], found[at] = values.read_family(plan, claim), own
+            own = values.read_claim(universe.plan, universe.claim)
+            families.append(values.read_family(universe.plan, universe.claim))
+            found[at] = own
         except (UserError, StageError) as error:
             reasons[at] = getattr(error, "message", str(error))
     if not found:
-        raise StageError(f"every universe failed: {next(iter(reasons.values()))}")
-    rows = np.array([*found])
-    contrasts = stack_values([*found.values()], len(values.ids), planned.claim)
-    return _summarize(planned, contrasts, rows, reasons, [*families.values()])
-
-
-def _summarize(
-    planned: MultiversePlan,
-    contrasts: Contrasts,
-    at: AnyArray,
-    reasons: Mapping[int, str],
-    families: Sequence[Sequence[float]],
-) -> Multiverse:
-    claim, choices, rows = planned.claim, planned.choices, planned.universes
-    options = np.array([universe.options for universe in rows], dtype=np.int64)
-    table = pd.DataFrame({"universe": np.arange(1, len(rows) + 1)})
-    for column, choice in enumerate(choices):
-        table[choice.name] = [choice.labels[row[column]] for row in options]
+        raise StageError(f"every universe failed: {next(filter(None, reasons))}")
+    claim, rows = planned.claim, [*found]
+    contrasts = stack_values([*found.values()], len(values.ids), claim)
     estimates = estimate(contrasts)
-    low, high = estimates.ends
-    p = [
-        adjust_claim(own, family, rows[row].claim or claim)
-        for row, own, family in zip(at, estimates.p, families, strict=True)
-    ]
-    columns = {"estimate": estimates.value, "ci_low": low, "ci_high": high, "p": p}
-    for name, numbers in columns.items():
-        table[name] = pd.Series(numbers, index=at)
-    table["n"] = pd.Series(estimates.n, index=at).reindex(table.index, fill_value=0)
+    claims = [planned.universes[row].claim or claim for row in rows]
+    numbers = {
+        "estimate": estimates.value,
+        "ci_low": estimates.ends[0],
+        "ci_high": estimates.ends[1],
+        "p": [*map(adjust_claim, estimates.p, families, claims)],
+        "n": estimates.n,
+    }
+    options = np.array([universe.options for universe in planned.universes], dtype=np.int64)
+    table = pd.DataFrame({"universe": np.arange(1, len(options) + 1)})
+    for choice, column in zip(planned.choices, options.T, strict=True):
+        table[choice.name] = np.array(choice.labels, dtype=object)[column]
+    table = table.join(pd.DataFrame(numbers, index=rows)).fillna({"n": 0}).astype({"n": np.int64})
     sign = 1.0 if claim.direction == "higher" else -1.0
     table["verdict"] = [
         decide(sign * value, p, claim.alpha) for value, p in table[["estimate", "p"]].to_numpy()
     ]
-    table["problem"] = [reasons.get(row, "") for row in range(len(rows))]
-    scale = estimates.value
-    if any(choice.name == "metric" for choice in choices):  # metrics have scales of their own
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = estimates.value / estimates.error / np.sqrt(estimates.n)
-    defined = np.isfinite(scale)
-    parts = []
-    if np.count_nonzero(defined) > 2:
-        parts = decompose_variance(scale[defined], options[at][defined])
-    shares = pd.DataFrame(
-        {
-            "choice": [" and ".join(choices[c].name for c in part.choices) for part in parts],
-            **{name: [getattr(part, name) for part in parts] for name in _SHARE},
-        }
-    ).sort_values("share", ascending=False, ignore_index=True)
-    is_pooled = [choice.kind == "equivalent" for choice in choices]
-    pooled = (options[at][:, [not each for each in is_pooled]] == 0).all(axis=1)
-    rng = np.random.default_rng(int(compute_digest(planned.claim.model)[:8], 16))
+    table["problem"] = reasons
+    is_pooled = [choice.kind == "equivalent" for choice in planned.choices]
+    pooled = (options[rows][:, np.logical_not(is_pooled)] == 0).all(axis=1)
     joint = JointTest({}, {}, 0)
     if pooled.any():
-        higher = claim.direction == "higher"
-        joint = compute_joint_test(contrasts.select(np.flatnonzero(pooled)), rng, higher=higher)
-    summary = _describe(planned, table, joint, int(pooled.sum()))
-    others = [choice.name for choice in choices if choice.name in _OF_THE_CLAIM]
+        rng = np.random.default_rng(int(compute_digest(claim.model)[:8], 16))
+        joint = compute_joint_test(contrasts.select(np.flatnonzero(pooled)), rng, higher=sign > 0)
+    names = [choice.name for choice in planned.choices]
+    scale = estimates.value
+    if "metric" in names:  # metrics have scales of their own
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = estimates.value / estimates.error / np.sqrt(estimates.n)
+    others = [name for name in names if name in _OF_THE_CLAIM]
     stated = describe_claim(claim) + (f", also with other {', '.join(others)}" if others else "")
-    return Multiverse(Path(), stated, table, shares, summary)
+    summary = _summarize(planned, table, joint, int(pooled.sum()))
+    return Multiverse(Path(), stated, table, _share_out(scale, options[rows], names), summary)
 
 
-def _describe(
+def _share_out(values: FloatArray, options: AnyArray, names: Sequence[str]) -> pd.DataFrame:
+    """Return the share of the variance that each choice and pair explains, the largest first."""
+    defined = np.isfinite(values)
+    parts = []
+    if np.count_nonzero(defined) > 2:
+        parts = decompose_variance(values[defined], options[defined])
+    rows = [
+        (" and ".join(names[at] for at in part.choices), part.share, part.ci_low, part.ci_high)
+        for part in parts
+    ]
+    table = pd.DataFrame(rows, columns=["choice", "share", "ci_low", "ci_high"])
+    return table.sort_values("share", ascending=False, ignore_index=True)
+
+
+def _summarize(
     planned: MultiversePlan, table: pd.DataFrame, joint: JointTest, n_pooled: int
 ) -> dict[str, Any]:
-    counts = Counter(table["verdict"])
-    n = len(table) - counts["failed"]
-    is_sample = len(table) < planned.n_combinations
-    low, high = (
-        _share_interval(counts["holds"], n, planned.n_combinations) if is_sample else (None,) * 2
-    )
-    turned = _find_turn(table, planned.choices)
+    """Return the first line, and the numbers behind it."""
+    verdicts, names = table["verdict"], [choice.name for choice in planned.choices]
+    counts, is_reversed = Counter(verdicts), verdicts == "reversed"
+    n, n_holds, n_all = len(table) - counts["failed"], counts["holds"], planned.n_combinations
+    n_sure = int((is_reversed & (table["p"] < planned.claim.alpha)).sum())
+    if not n:
+        raise StageError("the claim has no estimate in any universe")
+    in_direction = (verdicts == "not significant") & (table["estimate"] != 0)
+    text = f"Holds in {n_holds:,} of {n:,} defensible settings ({100 * n_holds / n:.0f} %"
+    low = high = None
+    if len(table) < n_all:  # a sample: of a finite number, whose interval is narrower
+        size = n * max(n_all - 1, 1) / max(n_all - n, 1)
+        low, high = compute_wilson_interval(n_holds / n, size)
+        text += f", {100 * low:.0f} to {100 * high:.0f}"
+    text += f"); reversed in {_count(counts['reversed'])}"
+    if counts["reversed"]:
+        text += f" (significantly in {_count(n_sure)})"
+        if shared := _find_shared(table[is_reversed], names, planned.choices):
+            text += f", all with {shared}"
+    if counts["failed"]:
+        text += f"; {counts['failed']:,} more failed"
+    if (p := joint.p.get("mean_z")) is not None:
+        bound = "at most " if p <= 1 / (joint.n_permutations + 1) else ""
+        text += f"; joint p {bound}{p:.2g}"
     return {
-        "verdict": _phrase(planned, table, joint, (low, high)),
+        "verdict": f"{text}.",
         "universes": len(table),
-        "combinations": planned.n_combinations,
-        **{
-            name.replace(" ", "_"): counts[name]
-            for name in ("holds", "not significant", "reversed", "failed")
-        },
-        "reversed_significantly": int(
-            ((table["verdict"] == "reversed") & (table["p"] < planned.claim.alpha)).sum()
-        ),
-        "claimed_direction": counts["holds"]
-        + int(((table["verdict"] == "not significant") & (table["estimate"] != 0)).sum()),
-        "share": counts["holds"] / n if n else None,
+        "combinations": n_all,
+        "holds": n_holds,
+        "not_significant": counts["not significant"],
+        "reversed": counts["reversed"],
+        "failed": counts["failed"],
+        "reversed_significantly": n_sure,
+        "claimed_direction": n_holds + int(in_direction.sum()),
+        "share": n_holds / n,
         "share_low": low,
         "share_high": high,
         "median_estimate": float(table["estimate"].median()),
@@ -616,65 +608,36 @@ def _describe(
         "joint_statistics": joint.statistics,
         "permutations": joint.n_permutations,
         "pooled": n_pooled,
-        "turns": turned,
+        "turns": _find_turn(table, names),
     }
 
 
-def _share_interval(n_holds: int, n: int, n_all: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share, for a sample of a finite number of universes."""
-    size = n * max(n_all - 1, 1) / max(n_all - n, 1)  # the sample size with the same variance
-    return compute_wilson_interval(n_holds / max(n, 1), size)
+def _count(n: int) -> str:
+    return f"{n:,}" if n else "none"
 
 
-def _phrase(
-    planned: MultiversePlan, table: pd.DataFrame, joint: JointTest, ends: tuple[Any, Any]
-) -> str:
-    counts = Counter(table["verdict"])
-    n = len(table) - counts["failed"]
-    between = "" if ends[0] is None else f", {100 * ends[0]:.0f} to {100 * ends[1]:.0f}"
-    text = f"Holds in {counts['holds']:,} of {n:,} defensible settings"
-    text += f" ({100 * counts['holds'] / n:.0f} %{between})"
-    text += f"; reversed in {counts['reversed']:,}" if counts["reversed"] else "; reversed in none"
-    if counts["reversed"]:
-        is_sure = (table["verdict"] == "reversed") & (table["p"] < planned.claim.alpha)
-        n_sure = int(is_sure.sum())
-        text += " (significantly in " + (f"{n_sure:,})" if n_sure else "none)")
-    if counts["reversed"] and (shared := _find_shared(table, planned.choices)):
-        text += f", all with {shared}"
-    if counts["failed"]:
-        text += f"; {counts['failed']:,} more failed"
-    p = joint.p.get("mean_z")
-    if p is not None:
-        least = 1 / (joint.n_permutations + 1)
-        text += f"; joint p {'at most ' if p <= least else ''}{p:.2g}"
-    return f"{text}."
+def _find_shared(rows: pd.DataFrame, names: Sequence[str], choices: Sequence[Choice]) -> str:
+    """Return the first option that all universes have, where others are possible; else blank."""
+    shared = (
+        f"{name}: {rows[name].iloc[0]}"
+        for name, choice in zip(names, choices, strict=True)
+        if len(choice.options) > 1 and len({*rows[name]}) == 1
+    )
+    return next(shared, "")
 
 
-def _find_shared(table: pd.DataFrame, choices: Sequence[Choice]) -> str:
-    """Return the option that all reversed universes have, and not all others; blank if none."""
-    is_reversed = table["verdict"] == "reversed"
-    for choice in choices:
-        values = table.loc[is_reversed, choice.name].unique()
-        if len(values) == 1 and len(choice.options) > 1:
-            return f"{choice.name}: {values[0]}"
-    return ""
-
-
-def _find_turn(table: pd.DataFrame, choices: Sequence[Choice]) -> dict[str, list[str]] | None:
+def _find_turn(table: pd.DataFrame, names: list[str]) -> dict[str, list[str]] | None:
     """Return the fewest changes of the first universe that turn its verdict, as old and new.
 
     Turned is reversed where it holds, and else not held; None if no universe is.
     """
-    names = [choice.name for choice in choices]
     base = table.iloc[0]
-    goal = table["verdict"] == "reversed"
-    if base["verdict"] != "holds":
-        goal = table["verdict"] == "holds"
-    elif not goal.any():
-        goal = table["verdict"] == "not significant"
-    if not goal.any():
-        return None
-    distances = (table.loc[goal, names] != base[names]).sum(axis=1)
-    nearest = table[goal].iloc[int(np.argmin(distances.to_numpy()))]
-    pairs = {name: [str(base[name]), str(nearest[name])] for name in (*names, "verdict")}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    goals = ("reversed", "not significant") if base["verdict"] == "holds" else ("holds",)
+    for goal in goals:
+        turned = table[table["verdict"] == goal]
+        if len(turned):
+            n_changed = (turned[names] != base[names]).sum(axis=1)
+            nearest = turned.iloc[int(np.argmin(n_changed.to_numpy()))]
+            pairs = {name: [str(base[name]), str(nearest[name])] for name in (*names, "verdict")}
+            return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, permutations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,34 +30,50 @@ from recbias.reports.wording import (
     count_decimals,
     format_count,
     format_p_value,
+    format_value,
     interval_cell,
-    number_cell,
     pick,
     tabulate,
 )
 from recbias.reports.wording import Table as Grid
-from recbias.runner.gates import Tolerances, parse_tolerance
 from recbias.runs.compare import (
     compare_gaps,
     compare_runs,
-    describe_differences,
     is_incomparable,
     label_runs,
-    merge_metrics,
     pair_runs,
     read_frames,
 )
-from recbias.runs.excesses import (
+from recbias.runs.power import count_labels
+from recbias.runs.power import power as compute_power
+from recbias.runs.tables import find_run
+from recbias.runs.tolerances import (
+    Tolerances,
     explain_distance,
     explain_excess,
     find_distant_values,
     find_missing_values,
     find_worse_values,
     list_published_names,
+    parse_tolerances,
 )
-from recbias.runs.power import count_labels
-from recbias.runs.power import power as compute_power
-from recbias.runs.tables import find_run
+
+_FORMATS: Mapping[str, Callable[[float, int], str]] = {
+    "value": format_value,
+    "count": lambda value, _: f"{value:,.0f}",
+    "p": lambda value, _: format_p_value(value),
+}
+
+
+def _show(kind: str, name: str) -> Callable[[Mapping[str, Any]], Cell]:
+    """Return a column of numbers of a kind of ``_FORMATS``, blank where they are undefined."""
+
+    def show(row: Mapping[str, Any]) -> Cell:
+        value = row[name]
+        is_blank = math.isnan(value)
+        return Cell("" if is_blank else _FORMATS[kind](value, row["places"]), value)
+
+    return show
 
 
 def _split_keys(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> tuple[list[str], str]:
@@ -88,7 +104,7 @@ def compare(
             more). Repeatable: --fail-over 0.05 --fail-over nDCG=0.01.
         correction: Correction for multiple tests: none, bonferroni, holm or bh.
     """
-    tolerances = Tolerances([*map(parse_tolerance, fail_over or ())])
+    tolerances = parse_tolerances(fail_over or ())
     folders = [find_run(run, out) for run in runs]
     if reference is None:
         answer = _compare_side_by_side(folders, correction, tolerances)
@@ -107,33 +123,31 @@ def _compare_side_by_side(
         remedy = "name a second run, or --reference children/a3"
         raise Contradiction("a single run cannot be compared", remedy=remedy)
     labels, runs = label_runs(folders), [*map(read_run, folders)]
-    frames = [*map(read_frames, labels, runs)]
+    pairs = pair_runs([*map(read_frames, labels, runs)])
     # the newest run says which direction is better
     definitions = {title: each for run in runs for title, each in collect_definitions(run).items()}
     tolerances.require_known(name for metric in definitions.values() for name in metric.names)
     worse: list[dict[str, Any]] = []
     ungated: list[str] = []
-    if tolerances.tolerances:
-        for pair in pair_runs(frames):
-            worse += find_worse_values(pair.merge(), definitions, tolerances)
+    if tolerances.limits:
+        for pair in pairs:
+            worse += find_worse_values(pair, definitions, tolerances)
             worse += find_missing_values(pair, definitions, tolerances)
         ungated = [
             title
             for title, metric in definitions.items()
             if math.isinf(tolerances.find_limit(metric.names))
         ]
-    values = compare_runs(frames, correction=correction)
-    gaps = compare_gaps(frames, correction=correction)
-    pairs = [*combinations(frames, 2)]
-    shared = {(a.label, b.label): len(merge_metrics(a, b)) for a, b in pairs}
-    unchanged = sum(shared.values()) - len(values)
+    values = compare_runs(pairs, correction=correction)
+    gaps = compare_gaps(pairs, correction=correction)
+    unchanged = sum(len(pair.rows) for pair in pairs) - len(values)
     excluded: list[dict[str, Any]] = [
         {"run": run.label, "lacking": other.label, "values": n}
         for pair in pairs
-        for run, other in permutations(pair)
-        if (n := len(run.metrics) - shared[pair[0].label, pair[1].label]) > 0
+        for run, other in ((pair.a, pair.b), (pair.b, pair.a))
+        if (n := len(run.metrics) - len(pair.rows)) > 0
     ]
-    remarks = [text for pair in pairs for text in describe_differences(*pair)]
+    remarks = [text for pair in pairs for text in pair.describe_differences()]
     omitted = [
         f"Excluded: {format_count(row['values'], 'value')} of {row['run']} that {row['lacking']} "
         "lacks."
@@ -178,40 +192,30 @@ def _tabulate_changes(
     notes: Sequence[str],
 ) -> Grid:
     """Return the values or gaps side by side, with the constant columns in the title."""
-    rows = to_records(table)
+    rows = to_records(table.assign(n=table["n"].where(table["p"].notna())))
     for row in rows:
         metric = definitions[format_title(row["metric"], float(row["k"] or "nan"))]
         row["metric"] = metric.describe_value(row["group"], row["target"])
         row["places"] = count_decimals([row["value_a"], row["value_b"]])
     keys, suffix = _split_keys(rows, ("dataset", "seed", "fold"))
-    keys += ["model", "metric"]
-    sides = [*labels]
-    if len(labels) > 2:
-        sides, keys = ["value of a", "value of b"], [*keys, "a", "b"]
-
-    def show_value(name: str) -> Any:
-        return lambda row: number_cell(row[name], row["places"])
-
-    def show_test(make: Callable[[Mapping[str, Any]], Cell | str]) -> Any:
-        return lambda row: "" if math.isnan(row["p"]) else make(row)
-
+    sides, pair = (
+        ([*labels], []) if len(labels) == 2 else (["value of a", "value of b"], ["a", "b"])
+    )
     return tabulate(
         f"{', '.join(labels)}: {format_count(len(rows), unit)}{suffix}",
         rows,
         {
-            **pick(*keys),
-            sides[0]: show_value("value_a"),
-            sides[1]: show_value("value_b"),
-            "difference": show_value("difference"),
+            **pick(*keys, "model", "metric", *pair),
+            sides[0]: _show("value", "value_a"),
+            sides[1]: _show("value", "value_b"),
+            "difference": _show("value", "difference"),
             "95% interval": lambda row: interval_cell(
                 row["ci_low"], row["ci_high"], row["places"]
             ),
-            "n": show_test(lambda row: Cell(f"{row['n']:,}", row["n"])),
-            "p": show_test(lambda row: Cell(format_p_value(row["p"]), row["p"])),
-            "p adjusted": show_test(
-                lambda row: Cell(format_p_value(row["p_adjusted"]), row["p_adjusted"])
-            ),
-            "test": show_test(lambda row: str(row["test"])),
+            "n": _show("count", "n"),
+            "p": _show("p", "p"),
+            "p adjusted": _show("p", "p_adjusted"),
+            **pick("test"),
         },
         notes,
     ).without_blanks()
@@ -229,7 +233,7 @@ def _explain(table: pd.DataFrame, difference: str, correction: str) -> Iterator[
     differ = is_incomparable(table)
     if differ.any():
         yield (
-            "No difference (n/a): the value is of all queries together, or of groups whose users "
+            "No difference: the value is of all queries together, or of groups whose users "
             "are not stored, and the queries of the runs differ."
         )
     if (table["p"].isna() & ~differ).any():
@@ -303,32 +307,21 @@ def power(
         return Answer(
             {"asked": half_width, "rows": rows}, [_tabulate_labels(rows, half_width, name)]
         )
-    table = compute_power(folder, difference, power=power, alpha=alpha)
+    rows = to_records(compute_power(folder, difference, power=power, alpha=alpha))
     definitions = collect_definitions(read_run(folder))
-    rows = to_records(table)
-    for row in rows:
-        row["title"] = format_title(row["metric"], row["k"])
-    metrics = [
-        (row["title"], *definitions[row["title"]].names, definitions[row["title"]].name)
-        for row in rows
-    ]
-    models = [
-        (row["a"], row["b"]) if row["between"] == "models" else (row["model"],) for row in rows
-    ]
-    is_chosen = [
-        all(each)
-        for each in zip(
-            _choose(metric or (), metrics, "metric"),
-            _choose(model or (), models, "model"),
-            strict=True,
-        )
-    ]
-    notes = _explain_power(table[is_chosen], difference, power)
-    chosen = [row for row, is_in in zip(rows, is_chosen, strict=True) if is_in]
-    grid = _tabulate_power(name, chosen, definitions, notes)
+
+    def name_metric(row: Mapping[str, Any]) -> Sequence[str]:
+        title = format_title(row["metric"], row["k"])
+        return (title, *definitions[title].names, definitions[title].name)
+
+    def name_models(row: Mapping[str, Any]) -> Sequence[str]:
+        return (row["a"], row["b"]) if row["between"] == "models" else (row["model"],)
+
+    rows = _select(rows, name_metric, metric or (), "metric")
+    rows = _select(rows, name_models, model or (), "model")
+    grid = _tabulate_power(name, rows, definitions, _explain_power(rows, difference, power))
     shown = select_first(grid, _MOST_ROWS, "--metric and --model select, --json has all")
-    document = {"asked": difference, "power": power, "rows": to_records(table[is_chosen])}
-    return Answer(document, [shown])
+    return Answer({"asked": difference, "power": power, "rows": rows}, [shown])
 
 
 def _find_pilot(run: str, out: Path) -> Path:
@@ -345,53 +338,56 @@ def _find_pilot(run: str, out: Path) -> Path:
         raise MissingRun(message, remedy=remedy) from None
 
 
-def _choose(chosen: Sequence[str], names: Sequence[Sequence[str]], kind: str) -> list[bool]:
-    """Return of which rows one of the names is chosen; all if none is."""
+def _select(
+    rows: Sequence[dict[str, Any]],
+    list_names: Callable[[Mapping[str, Any]], Sequence[str]],
+    chosen: Sequence[str],
+    kind: str,
+) -> list[dict[str, Any]]:
+    """Return the rows of which one of the names is chosen; all if none is."""
+    names = [list_names(row) for row in rows]
     keys = [{*map(normalize_name, own)} for own in names]
     for text in chosen:
-        if not any(normalize_name(text) in row for row in keys):
+        if not any(normalize_name(text) in own for own in keys):
             message = f"the run has no comparison of the {kind} {text!r}"
             remedy = suggest(text, {own[0] for own in names})
             raise UnknownName(message, where=f"--{kind}", remedy=remedy)
     wanted = {*map(normalize_name, chosen)}
-    return [not wanted or bool(wanted & row) for row in keys]
+    return [row for row, own in zip(rows, keys, strict=True) if not wanted or wanted & own]
 
 
 def _tabulate_power(
     name: str,
-    rows: Sequence[Mapping[str, Any]],
+    found: Sequence[Mapping[str, Any]],
     definitions: Mapping[str, Definition],
     notes: Iterable[str],
 ) -> Grid:
     """Return a row for each comparison, those of models over all queries first."""
-
-    def rank(row: Mapping[str, Any]) -> int:
-        if row["between"] != "models":
-            return 1
-        return 2 if definitions[row["title"]].gap or row["group"] else 0
-
-    rows = sorted(rows, key=rank)
-    numbers: dict[str, list[float]] = {}
+    numbers: dict[str, list[float]] = defaultdict(list)
+    tests: dict[Any, set[str]] = defaultdict(set)
+    rows = []
+    for row in found:
+        metric = definitions[format_title(row["metric"], row["k"])]
+        rank = 2 if metric.gap or row["group"] else 0
+        title = metric.describe_value(row["group"], row["target"])
+        rows.append({**row, "rank": rank if row["between"] == "models" else 1, "title": title})
+        numbers[row["metric"]] += (row["difference"], row["detectable"])
+        tests[row["metric"], row["between"], row["model"]].add(row["test"])
+    rows.sort(key=lambda row: row["rank"])
     for row in rows:
-        numbers.setdefault(row["metric"], []).extend((row["difference"], row["detectable"]))
-    places = {metric: count_decimals(values) for metric, values in numbers.items()}
+        row["places"] = count_decimals(numbers[row["metric"]])
     varying, suffix = _split_keys(rows, ("dataset", "seed", "fold", "unit"))
-    tests: dict[Any, set[str]] = {}
-    for row in rows:
-        tests.setdefault((row["metric"], row["between"], row["model"]), set()).add(row["test"])
     test = ["test"] if any(len(names) > 1 for names in tests.values()) else []
     return tabulate(
         f"{name}: {format_count(len(rows), 'row')}{suffix}",
         rows,
         {
             **pick(*varying),
-            "metric": lambda row: definitions[row["title"]].describe_value(
-                row["group"], row["target"]
-            ),
+            "metric": lambda row: row["title"],
             **pick("model", *test, "a", "b", "given"),
-            "n": lambda row: Cell(f"{row['n']:,}", row["n"]),
-            "observed": lambda row: number_cell(row["difference"], places[row["metric"]]),
-            "detectable": lambda row: _format_known(row["detectable"], places[row["metric"]]),
+            "n": _show("count", "n"),
+            "observed": _show("value", "difference"),
+            "detectable": _show("value", "detectable"),
             "needed": _format_needed,
             **pick("remark"),
         },
@@ -399,22 +395,18 @@ def _tabulate_power(
     ).without_blanks()
 
 
-def _format_known(value: float, places: int) -> Cell:
-    return Cell("") if math.isnan(value) else number_cell(value, places)
-
-
 def _format_needed(row: Mapping[str, Any]) -> Cell:
-    if math.isnan(row["needed"]):
-        return Cell("")
-    total = f"{row['needed']:,.0f}"
-    if not math.isnan(row["needed_a"]):
-        total += f" ({row['needed_a']:,.0f} + {row['needed_b']:,.0f})"
-    return Cell(total, row["needed"])
+    cell = _show("count", "needed")(row)
+    if math.isnan(row["needed_a"]):
+        return cell
+    return replace(cell, text=f"{cell.text} ({row['needed_a']:,.0f} + {row['needed_b']:,.0f})")
 
 
-def _explain_power(table: pd.DataFrame, difference: float | None, power: float) -> Iterator[str]:
+def _explain_power(
+    found: Sequence[Mapping[str, Any]], difference: float | None, power: float
+) -> Iterator[str]:
     """Yield what the columns of the table mean."""
-    share = f"{power:.0%} of such runs"
+    share, table = f"{power:.0%} of such runs", pd.DataFrame(found)
     yield f"Detectable: the smallest true difference that a test of this run finds in {share}."
     for correction, rows in table.groupby("correction"):
         levels = ", ".join(f"{level:.2g}" for level in sorted({*rows["alpha"]}))
@@ -433,13 +425,13 @@ def _tabulate_labels(rows: Sequence[Mapping[str, Any]], half_width: float, name:
     """Return how many human labels each corrected value needs."""
     return tabulate(
         f"{name}: human labels for intervals of ± {half_width:g}",
-        rows,
+        [{**row, "places": 4} for row in rows],
         {
             **pick("metric", "model"),
-            "items": lambda row: Cell(str(row["items"]), row["items"]),
-            "audited": lambda row: Cell(str(row["audited"]), row["audited"]),
-            "half width": lambda row: number_cell(row["half_width"], 4),
-            "needed": lambda row: _format_known(row["needed"], 0),
+            "items": _show("count", "items"),
+            "audited": _show("count", "audited"),
+            "half width": _show("value", "half_width"),
+            "needed": _show("count", "needed"),
             **pick("remark"),
         },
         ["Needed: audited items, of those that the value depends on, with the users of the run."],

@@ -34,8 +34,7 @@ from typer.models import ArgumentInfo, ParameterInfo
 
 from recbias.core.docstrings import read_arguments, split_sections
 from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError, UserError
-from recbias.core.machine import describe_shortage, is_shortage
-from recbias.core.signals import claim_line, get_exit_code
+from recbias.core.machine import claim_line, describe_shortage, get_exit_code, is_shortage
 from recbias.core.text import guard_messages, make_printable, shorten
 from recbias.reports.wording import Cell, Column, format_count
 from recbias.reports.wording import Table as Grid

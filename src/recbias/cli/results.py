@@ -228,7 +228,7 @@ _TITLES = {
 @command
 def explain(
     run: RunName,
-    gap: str,
+    gap: Annotated[str, typer.Option()],
     model: str | None = None,
     groups: list[str] | None = None,
     anyway: bool = False,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from recbias.config.checks import Check, CheckResolver, CheckSpec
 from recbias.config.entries import AUDITED, Resolver
 from recbias.config.settings import Builder, accepts_model_name, as_plain, read_settings
-from recbias.config.source import read_spec
+from recbias.config.source import expand_sweep, read_spec
 from recbias.config.specs import (
     ClaimSpec,
     DatasetSpec,
@@ -24,7 +24,6 @@ from recbias.config.specs import (
     find_claimed,
     validate_name,
 )
-from recbias.config.sweep import expand_sweep
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, UserError
 from recbias.core.measures import ALL, DATASET, POOLED
 from recbias.core.packages import CONVERTER, TRACKERS, require_packages

@@ -1,14 +1,20 @@
-"""The text of an experiment: its file, the files that it extends, and overrides.
+"""The text of an experiment: its file, the files that it extends, overrides and its sweep.
 
 A packaged spec has a name: ``quickstart``, ``papers/lmrec/users``. An override sets one value by
-its path: ``models.1.neighbors=40``.
+its path: ``models.1.neighbors=40``. A sweep is a mapping of settings to lists, of which every
+combination is run: each variant of a model or dataset is an entry of its own, with a label such as
+``ItemKNN(neighbors=20)``.
 """
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,6 +24,7 @@ from recbias.core.errors import (
     Contradiction,
     Faults,
     MissingFile,
+    OutOfRange,
     UnknownKey,
     UnknownName,
     UserError,
@@ -397,3 +404,216 @@ def _get_label(entry: Any) -> str:
     """Return the label of an entry, else its name, else blank."""
     values = [entry.get(key) for key in ("label", "name")] if isinstance(entry, dict) else [entry]
     return next((value for value in values if isinstance(value, str) and value), "")
+
+
+_MOST_COMBINATIONS = 1_000
+"""The largest number of combinations of a sweep."""
+
+_SEED = "seed"
+_LISTS = ("models", "dataset")
+_ONE_VALUE = ("checks", "k", "labels", "metrics", "queries", "seeds", "split", "tests")
+"""The keys that have one value in a run."""
+
+_ONE_A_RUN = (
+    "list several entries, as in metrics: [nDCG@5, nDCG@10], or write a spec for each value and "
+    "compare the runs: recbias compare A B"
+)
+
+
+@dataclass(frozen=True)
+class _Swept:
+    """One setting of an entry of ``models`` or ``dataset``, or the seed, with its values.
+
+    Args:
+        place: The place of the setting in the document without the sweep.
+        is_listed: Whether its entry is one of a list.
+        where: The place of the values.
+    """
+
+    place: KeyPath
+    is_listed: bool
+    values: Sequence[Any]
+    where: KeyPath
+
+    @property
+    def entry(self) -> KeyPath:
+        """The place of the entry; the first step of a seed or of a single dataset."""
+        return self.place[: 1 + self.is_listed]
+
+    @property
+    def steps(self) -> KeyPath:
+        """The path of the setting inside its entry; empty for the entry itself."""
+        return self.place[len(self.entry) :]
+
+
+def expand_sweep(document: Document) -> dict[KeyPath, dict[str, Any]]:
+    """Replace the entries that the sweep of a document varies by one for each combination.
+
+    Faults are recorded in the document, at the values of the sweep; a sweep with faults changes
+    nothing.
+
+    Returns:
+        The places of the new entries and seeds, with the settings that their labels state.
+    """
+    n_faults = len(document.faults)
+    settings = [*_read_sweep(document, document.data.get(SWEEP))]
+    _refuse_many_or_overlapping(document, settings)
+    made: dict[KeyPath, dict[str, Any]] = {}
+    for key in (*_LISTS, _SEED) if len(document.faults) == n_faults else ():
+        own = [setting for setting in settings if setting.place[0] == key]
+        if own and key == _SEED:
+            made |= _expand_seeds(document, own[0])
+        elif own:
+            made |= _expand_entries(document, key, own)
+    document.data.pop(SWEEP, None)
+    return made
+
+
+def _read_sweep(document: Document, raw: Any) -> Iterator[_Swept]:
+    """Yield the settings of a sweep that have no fault."""
+    if not isinstance(raw, dict) or not raw:
+        if raw is not None:
+            message = "is empty" if raw == {} else "must be a mapping of settings to lists"
+            remedy = "write sweep: {models.1.neighbors: [20, 50, 100]}"
+            document.add_fault((SWEEP,), message, remedy=remedy, kind=WrongType, key=True)
+        return
+    for path, values in raw.items():
+        where = (SWEEP, path)
+        try:
+            if not isinstance(values, list) or not values:
+                message = "is an empty list" if values == [] else "must be a list of values"
+                raise WrongType(message, remedy=f"write {path}: [20, 50, 100]")
+            place = _find_swept(document.data, split_path(path))
+            is_set_again = not document.mark(place).lined and place in document.values
+            if is_set_again:
+                message = f"{format_key_path(place)} is also set by --set"
+                remedy = f"leave one out, or write --set '{SWEEP}.{path}=[20, 50]'"
+                raise Contradiction(message, remedy=remedy)
+            yield _Swept(place, isinstance(document.data.get(str(place[0])), list), values, where)
+        except UserError as error:
+            remedy, kind = error.remedy, type(error)
+            document.add_fault(where, error.message, remedy=remedy, kind=kind, key=True)
+
+
+def _find_swept(data: Mapping[str, Any], path: Sequence[str]) -> KeyPath:
+    """Return the place of a setting that a sweep varies, in the document without the sweep."""
+    key, steps = path[0], path[1:]
+    if key == _SEED and not steps:
+        if data.get("seeds") is not None:
+            raise Contradiction("seeds is set too", remedy="keep one of sweep and seeds")
+        return (_SEED,)
+    if key in _ONE_VALUE:
+        raise Contradiction("has one value in a run", remedy=_ONE_A_RUN)
+    if key not in _LISTS:
+        remedy = suggest(key, [*_LISTS, _SEED])
+        raise UnknownKey("is not a setting of a model, a dataset or the seed", remedy=remedy)
+    value: Any = data.get(key)
+    place: list[str | int] = [key]
+    if key == "models" and not isinstance(value, list):
+        message, remedy = f"{key} is not a list in the spec", "list the models under models"
+        raise UnknownKey(message, remedy=remedy)
+    if isinstance(value, list) and not steps:
+        raise UnknownKey("is not one entry", remedy=f"name one by its position: {key}.0")
+    while steps:
+        step, steps = take_step(value, steps, tuple(place))
+        place.append(step)
+        value = _enter(value, step)
+    return tuple(place)
+
+
+def _enter(entry: Any, step: str | int) -> Any:
+    """Return what an entry of a list or mapping has at a step; None if there is nothing."""
+    if isinstance(step, int):
+        return entry[step]
+    return entry.get(step) if isinstance(entry, dict) else None
+
+
+def _refuse_many_or_overlapping(document: Document, settings: Sequence[_Swept]) -> None:
+    """Record too many combinations, and each setting that is another one or inside it."""
+    sizes: dict[str | int, dict[KeyPath, int]] = {}
+    for setting in settings:
+        of_key = sizes.setdefault(setting.place[0], {})
+        of_key[setting.entry] = of_key.get(setting.entry, 1) * len(setting.values)
+    n = math.prod(sum(of_key.values()) for of_key in sizes.values())
+    if n > _MOST_COMBINATIONS:
+        message = f"has {n:,} combinations, more than {_MOST_COMBINATIONS:,}"
+        remedy = "list fewer values, list the settings of interest, or search them with tune"
+        document.add_fault((SWEEP,), message, remedy=remedy, kind=OutOfRange, key=True)
+    for (at, setting), (before, other) in itertools.permutations(enumerate(settings), 2):
+        is_inside = setting.place[: len(other.place)] == other.place
+        if is_inside and (at > before or setting.place != other.place):
+            message = f"is, or is inside, {other.where[-1]}, which is swept too"
+            where, remedy = setting.where, "keep one of the two"
+            document.add_fault(where, message, remedy=remedy, kind=Contradiction, key=True)
+
+
+def _expand_seeds(document: Document, swept: _Swept) -> dict[KeyPath, dict[str, Any]]:
+    document.data.pop(_SEED, None)
+    document.data["seeds"] = list(swept.values)
+    _copy_marks(document, swept.where, document, ("seeds",))
+    document.origins["seeds",] = swept.where
+    return {("seeds", at): {} for at in range(len(swept.values))}
+
+
+def _expand_entries(
+    document: Document, key: str, settings: Sequence[_Swept]
+) -> dict[KeyPath, dict[str, Any]]:
+    """Replace each entry by one for each combination of its values."""
+    raw, before = document.data.get(key), copy.copy(document)
+    before.keys, before.values = dict(document.keys), dict(document.values)
+    before.origins = dict(document.origins)
+    entries: dict[KeyPath, Any] = {(key,): raw}
+    if isinstance(raw, list):
+        entries = {(key, at): entry for at, entry in enumerate(raw)}
+        for origin in entries:
+            document.forget(origin)
+    document.data[key], made = [], dict[KeyPath, dict[str, Any]]()
+    for origin, entry in entries.items():
+        own = [setting for setting in settings if setting.entry == origin]
+        for values in itertools.product(*(enumerate(setting.values) for setting in own)):
+            place = (key, len(document.data[key]))
+            document.data[key].append(copy.deepcopy(entry))
+            _copy_marks(before, origin, document, place)
+            document.origins[place], stated = origin, {}
+            for setting, (number, value) in zip(own, values, strict=True):
+                _place_swept(document, place, setting, number)
+                if setting.steps not in {(), ("name",), ("label",)}:
+                    stated[_name_setting(entry, setting.steps)] = value
+            if own:
+                is_labelled = any(setting.steps == ("label",) for setting in own)
+                made[place] = {} if is_labelled else stated
+    return made
+
+
+def _place_swept(document: Document, place: KeyPath, setting: _Swept, number: int) -> None:
+    """Set one of the values of a setting; a fault is recorded at the value."""
+    written = (*setting.where, number)
+    value = Document(copy.deepcopy(setting.values[number]))
+    _copy_marks(document, written, value, ())
+    with document.recording(written):
+        steps = [*map(str, place), *map(str, setting.steps)]
+        place_value(document, steps, value, document.mark(setting.where, key=True))
+    document.origins[*place, *setting.steps] = written
+
+
+def _name_setting(entry: Any, steps: KeyPath) -> str:
+    """Return a setting as a label names it: ``neighbors``, ``threshold.at_least`` of a filter."""
+    names: list[str] = []
+    for step in steps:
+        entry = _enter(entry, step)
+        name = entry.get("name") if isinstance(entry, Mapping) else entry
+        if isinstance(step, int) and isinstance(name, str):
+            names[-1:] = [name]
+        else:
+            names.append(str(step))
+    return ".".join(names)
+
+
+def _copy_marks(source: Document, origin: KeyPath, target: Document, position: KeyPath) -> None:
+    """Copy the marks and origins at and below a position of a document to another one."""
+    n = len(origin)
+    for name in ("keys", "values", "origins"):
+        found = vars(source)[name]
+        vars(target)[name] |= {
+            (*position, *path[n:]): item for path, item in found.items() if path[:n] == origin
+        }

@@ -265,9 +265,6 @@ figures."""
 
 _Tracker: TypeAlias = Literal["mlflow", "wandb"]
 
-DEFAULT_SEED = 42
-"""The seed of a spec without ``seed``."""
-
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,100}")
 _RESERVED_NAMES = {"store", "latest"}
 
@@ -473,7 +470,7 @@ class ExperimentFile:
     """
 
     name: str
-    seed: _Seed = DEFAULT_SEED
+    seed: _Seed = 42
     seeds: Annotated[tuple[_Seed, ...], MinLen(1), MaxLen(1_000)] | None = None
     dataset: _Entry
     split: _Entry = None

@@ -83,20 +83,6 @@ def sort_naturally(ids: Ids) -> npt.NDArray[np.intp]:
     return np.argsort(ids.astype(object), kind="stable")
 
 
-def _factorize(values: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return the code of each value, and the distinct values in order of appearance."""
-    codes, distinct = pd.factorize(values)
-    distinct = np.asarray(distinct)
-    if values.dtype.kind != "O" or not distinct.size:
-        return codes, distinct
-    if (distinct[codes] == values)[codes >= 0].all():
-        return codes, distinct
-    # pandas does not distinguish texts that differ only after a NUL character
-    code_of: dict[object, int] = {}
-    codes = np.array([code_of.setdefault(value, len(code_of)) for value in values], dtype=np.intp)
-    return codes, np.array(list(code_of), dtype=object)
-
-
 def _simplify(text: str) -> str:
     """Return an identifier without what other programs change."""
     return text.strip().casefold().removesuffix(".0").lstrip("0")
@@ -129,8 +115,8 @@ class Vocabulary:
         >>> vocabulary.ids.tolist(), codes.tolist()
         (['a', 'b'], [1, 0, 1])
         """
-        codes, distinct = _factorize(values)
-        return cls.ordered(distinct, codes)
+        codes, distinct = pd.factorize(values)
+        return cls.ordered(np.asarray(distinct), codes)
 
     @classmethod
     def ordered(cls, raw: AnyArray, raw_codes: AnyArray) -> tuple[Vocabulary, Codes]:

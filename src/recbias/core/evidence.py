@@ -39,11 +39,6 @@ from recbias.core.measures import Measurement, UnitScores
 from recbias.core.queries import Queries
 
 
-def make_empty_ids() -> Ids:
-    """Return an empty array of identifiers."""
-    return np.empty(0, dtype=object)
-
-
 @dataclass(frozen=True, eq=False)
 class RankedLists:
     """The top-k items of each query; the column is the rank.
@@ -58,7 +53,7 @@ class RankedLists:
 
     items: Codes
     scores: npt.NDArray[np.float32]
-    outside: Ids = field(default_factory=make_empty_ids)
+    outside: Ids = field(default_factory=lambda: np.empty(0, dtype=object))
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""
@@ -503,10 +498,8 @@ def check_lists(
 def _check_shape(lists: RankedLists, n_queries: int, model: str) -> None:
     items, scores = lists.items, lists.scores
     if items.ndim != 2 or items.dtype.kind != "i" or items.shape != scores.shape:
-        message = (
-            f"{model} returned items {items.dtype}{list(items.shape)} "
-            f"and scores {scores.dtype}{list(scores.shape)}"
-        )
+        found = " and ".join(f"{each.dtype}{list(each.shape)}" for each in (items, scores))
+        message = f"{model} returned items and scores {found}"
         raise BrokenContract(message, remedy="return int32 items and float32 scores of one shape")
     if len(lists) != n_queries:
         message = f"{model} returned {len(lists):,} lists for {n_queries:,} queries"
@@ -517,11 +510,8 @@ def _check_shape(lists: RankedLists, n_queries: int, model: str) -> None:
 def _reject(violations: BoolArray, model: str, violation: str, remedy: str) -> None:
     if violations.any():
         queries = np.flatnonzero(violations.any(axis=1))
-        message = (
-            f"{model} returned {violation} in {queries.size:,} lists, "
-            f"the first for query {queries[0]} (from 0)"
-        )
-        raise BrokenContract(message, remedy=remedy)
+        where = f"in {queries.size:,} lists, the first for query {queries[0]} (from 0)"
+        raise BrokenContract(f"{model} returned {violation} {where}", remedy=remedy)
 
 
 def rank_discounts(k: int) -> FloatArray:

@@ -76,9 +76,7 @@ class Table:
 
 
 _FIT = (
-    _Column(
-        "dataset", str, "the dataset; `all` for the mean over datasets, `pooled` for all together"
-    ),
+    _Column("dataset", str, "the dataset; `all` for the mean over all, `pooled` for all together"),
     _Column("model", str, "the label of the model; blank where models are compared"),
     _Column("seed", str, "the seed; `all` for the mean over seeds"),
     _Column("fold", str, "the fold, from 1; `all` for the mean over folds"),
@@ -154,9 +152,7 @@ TRADEOFFS = Table(
     _Column("accuracy_lost_high", float, "the upper end"),
     _Column("bias_before", float, "the bias of the baseline"),
     _Column("bias_after", float, "the bias of the re-ranked model"),
-    _Column(
-        "bias_removed", float, "the reduction of the bias, of its absolute value if 0 is best"
-    ),
+    _Column("bias_removed", float, "the reduction of the bias, or of its size if 0 is best"),
     _Column("bias_removed_low", float, "the lower end of its 95% interval"),
     _Column("bias_removed_high", float, "the upper end"),
     _Column("price", float, "accuracy lost divided by bias removed; blank unless bias is removed"),
@@ -247,12 +243,7 @@ CHECKS = Table(
     _Column("ci_high", float, "the upper end"),
     _Column("limit", str, "the limit in words"),
     _Column("verdict", str, "`pass`, `fail` or `undecided`"),
-    _Column(
-        "basis",
-        str,
-        "what decides: `interval`, `value`, `single` (a group of one unit), `undefined` or "
-        "`failure`",
-    ),
+    _Column("basis", str, "`interval`, `value`, `single` (one unit), `undefined` or `failure`"),
     _Column("strict", bool, "whether an undecided check fails"),
     _Column("failed", bool, "whether the check fails"),
 )
@@ -615,13 +606,13 @@ class Measurement:
         return cls(value=mean, std=std, n=n, undefined=undefined, ci_low=low, ci_high=high)
 
 
-def compute_wilson_interval(
-    share: float, n: float, z: float = 1.959963984540054
-) -> tuple[float, float]:
-    """Return Wilson's interval of a proportion, at 95% by default (Wilson, JASA 1927)."""
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return min(max(0.0, centre - half), share), max(min(1.0, centre + half), share)  # rounding
+def compute_wilson_interval(share: Any, n: Any, z: Any = 1.959963984540054) -> tuple[Any, Any]:
+    """Return Wilson's interval of proportions, at 95% by default (Wilson, JASA 1927)."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # a group without values
+        centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    low, high = np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    return np.minimum(low, share), np.maximum(high, share)  # rounding
 
 
 Bounds: TypeAlias = tuple[float, float]

@@ -143,34 +143,15 @@ def locate_code(code: Any) -> str:
 def locate_failure(error: BaseException) -> str:
     """Return the file, line and text of the innermost call in the code of a plug-in's author.
 
-    That is the file of ``./file.py:Name`` and those in its folder, and the package of an entry
-    point; blank if none of them was running.
+    That is neither recbias nor an installed package; blank if no such code was running.
     """
-    roots = [*_list_author_roots()]
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
-        if any(_is_author_file(path, root) for root in roots):
-            text = f": {frame.line}" if frame.line else ""
-            return f"{path.name}:{frame.lineno}{text}"
+        is_installed = {"site-packages", "dist-packages"} & {*path.parts}
+        is_ours = any(path.is_relative_to(folder) for folder in (_PACKAGE, _STANDARD_LIBRARY))
+        if path.is_absolute() and not is_installed and not is_ours:
+            return f"{path.name}:{frame.lineno}: {frame.line}".removesuffix(": ")
     return ""
-
-
-def _list_author_roots() -> Iterator[Path]:
-    """Yield the folders and files of the code of plug-ins that this process has imported."""
-    yield from (path.parent for path, _ in list_imported_files())
-    for group in entry_points().groups:
-        for point in entry_points(group=group) if group.startswith("recbias.") else ():
-            module = sys.modules.get(point.module.partition(".")[0])
-            file = getattr(module, "__file__", None)
-            yield from map(Path, getattr(module, "__path__", [file] if file else []))
-
-
-def _is_author_file(path: Path, root: Path) -> bool:
-    return (
-        path.is_relative_to(root)
-        and {"site-packages", "dist-packages"}.isdisjoint(path.relative_to(root).parts)
-        and not any(path.is_relative_to(folder) for folder in (_PACKAGE, _STANDARD_LIBRARY))
-    )
 
 
 def list_imported_files() -> list[tuple[Path, bytes]]:

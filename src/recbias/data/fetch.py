@@ -34,27 +34,17 @@ from recbias.core.text import normalize_name, suggest
 from recbias.data import declared
 from recbias.data.declared import find_folder, find_packed, list_declared, read_declaration
 
+ATTEMPTS, PAUSE_S = 4, 1.0
+"""The consecutive attempts without progress after which a transfer fails, and the pause after the
+first of them, which doubles with every further one."""
+
+_TIMEOUT_S = 60.0  # the longest silence of a server
 _PIECE_BYTES = 2**18
 
 _TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # a retry may succeed
 _PROGRESS_BYTES = 2**16  # an attempt that receives less counts as a failure
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
-    """When a transfer is retried and when it is given up.
-
-    Args:
-        attempts: Number of consecutive attempts without progress before the transfer fails.
-        pause_s: Pause after the first of them; it doubles with every further attempt.
-        timeout_s: Longest silence of a server.
-    """
-
-    attempts: int = 4
-    pause_s: float = 1.0
-    timeout_s: float = 60.0
 
 
 class RefusedRequest(DownloadFailed):
@@ -78,42 +68,37 @@ def wrap_write_errors(folder: Path) -> Iterator[None]:
         raise Unwritable(message, where=str(error.filename or folder), remedy=remedy) from error
 
 
-def transfer(url: str, target: Path, *, policy: RetryPolicy | None = None) -> Path:
+def transfer(url: str, target: Path) -> Path:
     """Download a file; an interrupted download in ``<target>.part`` is resumed.
 
     Raises:
         DownloadFailed: The server does not have the file, or the network failed too often.
         Unwritable: The file cannot be written.
     """
-    policy, part = policy or RetryPolicy(), target.with_name(f"{target.name}.part")
+    part = target.with_name(f"{target.name}.part")
     with wrap_write_errors(target.parent):
-        _retry(partial(_resume, url, part, policy), url, policy, partial(_measure, part))
+        _retry(partial(_resume, url, part), url, partial(_measure, part))
         return part.replace(target)
 
 
-def fetch_text(
-    url: str, *, policy: RetryPolicy | None = None, headers: Mapping[str, str] | None = None
-) -> str:
+def fetch_text(url: str, headers: Mapping[str, str] | None = None) -> str:
     """Return a small text file.
 
     Raises:
         DownloadFailed: The server does not have the file, or the network failed too often.
     """
-    policy = policy or RetryPolicy()
 
     def read() -> str:
-        with _open_url(url, headers or {}, policy) as response:
+        with _open_url(url, headers or {}) as response:
             announced, text = response.length or 0, b"".join(_read_pieces(response))
         if len(text) < announced:
             raise _Interrupted("the connection ended early")
         return text.decode("utf-8", "replace")
 
-    return _retry(read, url, policy, lambda: 0)
+    return _retry(read, url, lambda: 0)
 
 
-def _retry(
-    attempt: Callable[[], T], url: str, policy: RetryPolicy, measure: Callable[[], int]
-) -> T:
+def _retry(attempt: Callable[[], T], url: str, measure: Callable[[], int]) -> T:
     """Return what an attempt returns; DownloadFailed after too many without progress in bytes."""
     failures, largest = 0, 0
     while True:
@@ -123,21 +108,21 @@ def _retry(
             size = measure()
             failures = 1 if size - largest >= _PROGRESS_BYTES else failures + 1
             largest = max(largest, size)
-            if failures >= policy.attempts:
+            if failures >= ATTEMPTS:
                 message = f"download failed after {failures} attempts with little or no progress"
                 remedy = "try again later, which resumes; or download the file by hand"
                 raise DownloadFailed(f"{message}: {error}", where=url, remedy=remedy) from error
-        time.sleep(policy.pause_s * 2 ** (failures - 1))
+        time.sleep(PAUSE_S * 2 ** (failures - 1))
 
 
 @contextmanager
-def _open_url(url: str, headers: Mapping[str, str], policy: RetryPolicy) -> Iterator[Any]:
+def _open_url(url: str, headers: Mapping[str, str]) -> Iterator[Any]:
     if not url.startswith(("http://", "https://")):
         raise DownloadFailed("is not a web address", where=url)
     headers = {"User-Agent": "recbias", "Accept-Encoding": "identity", **headers}
     request = urllib.request.Request(url, headers=headers)  # noqa: S310  the scheme is checked
     try:
-        response = urllib.request.urlopen(request, timeout=policy.timeout_s)  # noqa: S310
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT_S)  # noqa: S310
     except urllib.error.HTTPError as error:
         error.close()
         message = f"the server answers {error.code} {error.reason}"
@@ -164,7 +149,7 @@ def _measure(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _resume(url: str, part: Path, policy: RetryPolicy) -> None:
+def _resume(url: str, part: Path) -> None:
     """Download the rest of a file; all of it if the server has another version than the part.
 
     The part has the time of the file on the server, which says whether it is the same.
@@ -173,7 +158,7 @@ def _resume(url: str, part: Path, policy: RetryPolicy) -> None:
         date = formatdate(part.stat().st_mtime, usegmt=True)
         headers = {"Range": f"bytes={size}-", "If-Range": date}
     try:
-        with _open_url(url, headers if size else {}, policy) as response:
+        with _open_url(url, headers if size else {}) as response:
             size = size if response.status == HTTPStatus.PARTIAL_CONTENT else 0
             end = -1 if response.length is None else size + response.length
             with _keep_date(part, response), part.open("ab" if size else "wb") as stream:
@@ -291,9 +276,7 @@ def find_source(name: str) -> Source:
     raise UnknownName(f"no dataset is called {name!r}", remedy=suggest(name, known))
 
 
-def fetch(
-    name: str, data: Path, *, source: Source | None = None, policy: RetryPolicy | None = None
-) -> Path:
+def fetch(name: str, data: Path, *, source: Source | None = None) -> Path:
     """Download a dataset and return its folder; does nothing if the folder is complete.
 
     An interrupted download is kept in ``<data>/.fetching`` and resumed. The dataset is moved to
@@ -303,7 +286,6 @@ def fetch(
         name: The published name.
         data: The folder of datasets; it is created if it does not exist.
         source: Where it is; by default that of the package.
-        policy: When a transfer is retried.
 
     Raises:
         UnknownName: There is no such dataset.
@@ -326,9 +308,9 @@ def fetch(
         raise Unwritable(message, where=str(folder), remedy="move it away, then fetch again")
     with wrap_write_errors(data), _lock(data / ".fetching" / source.name) as work:
         if source.is_archive:
-            _install_archive(_download(source.files[0], source, work, policy), folder, source)
+            _install_archive(_download(source.files[0], source, work), folder, source)
         for file in [] if source.is_archive else missing:
-            path, target = _download(file, source, work, policy), folder / file
+            path, target = _download(file, source, work), folder / file
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
         shutil.rmtree(work)
@@ -351,13 +333,13 @@ def _lock(work: Path) -> Iterator[Path]:
         yield work
 
 
-def _download(name: str, source: Source, work: Path, policy: RetryPolicy | None) -> Path:
+def _download(name: str, source: Source, work: Path) -> Path:
     """Download a file and verify its checksum; a file with a wrong checksum is removed."""
     target, url = work / name, source.base + name
     target.parent.mkdir(parents=True, exist_ok=True)
-    algorithm, published = _find_checksum(name, source, policy)
+    algorithm, published = _find_checksum(name, source)
     if not target.is_file():
-        transfer(url, target, policy=policy)
+        transfer(url, target)
     if not algorithm:
         return target
     with target.open("rb") as stream:
@@ -370,14 +352,14 @@ def _download(name: str, source: Source, work: Path, policy: RetryPolicy | None)
     return target
 
 
-def _find_checksum(name: str, source: Source, policy: RetryPolicy | None) -> tuple[str, str]:
+def _find_checksum(name: str, source: Source) -> tuple[str, str]:
     """Return the algorithm and the published checksum of a file; empty if there is none."""
     if isinstance(source.digest, Mapping):
         return ("sha256", source.digest[name].lower()) if name in source.digest else ("", "")
     if not source.digest:
         return "", ""
     url = f"{source.base}{name}.md5"
-    checksum = re.search(r"\b[0-9a-fA-F]{32}\b", fetch_text(url, policy=policy))
+    checksum = re.search(r"\b[0-9a-fA-F]{32}\b", fetch_text(url))
     if not checksum:
         raise DownloadFailed("contains no md5", where=url, remedy="see the publisher's site")
     return "md5", checksum[0].lower()

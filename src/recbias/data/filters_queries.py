@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 from annotated_types import Gt, Le
 
-from recbias.core.conditions import list_condition_columns, match_rows
 from recbias.core.context import warn
 from recbias.core.dataset import (
     AnyArray,
@@ -33,6 +32,7 @@ from recbias.core.errors import (
     UnknownColumn,
     at_setting,
 )
+from recbias.core.grouping import list_condition_columns, match_rows
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.data.splits import parse_time, require_times

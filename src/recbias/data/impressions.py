@@ -6,7 +6,7 @@ A log is read in blocks, so that it may be larger than memory.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from recbias.formats.delimited import Kind, Layout, read_blocks_of_table, requir
 from recbias.formats.identifiers import align_columns
 from recbias.formats.table_settings import TableSettings
 from recbias.formats.tables import (
+    PARQUET,
     TableColumns,
     find_suffix,
     list_file_columns,
@@ -119,48 +120,32 @@ class ImpressionTable(TableSettings):
         files = [*map(list_file_columns, self.files(data))] if self.layout != "mind" else []
         self.refuse_unknown_columns(name for names in files for name in names)
         names = self.find_columns()
-        has_users, labels = "user_id" in names, self._list_labels(names)
-        keys, check = ["user_id"] * has_users + labels, _Check(self.path)
-        users: list[pa.Table] = []
-        n_blank = 0
+        labels = self._list_labels(names)
+        summary = _Summary(self.path, ["user_id"] * ("user_id" in names) + labels)
         for table in self.read_tables(labels):
-            check.add(table)
-            if has_users:
-                users = [_add_up(table.select(keys), keys, (), *users)]
-                n_blank += int(pc.sum(pc.starts_with(table["user_id"], _NOBODY)).as_py() or 0)
-            elif labels:
-                users.append(table.select(labels))
-        check.finish()
+            summary.add(table)
+        summary.finish()
         unit = "request" if "request_id" in names else "row"
-        if n_blank:
-            n = check.counts["impressions"]
+        if n_blank := summary.counts.pop("_blank", 0):
             warn(
-                f"{self.path.name}: {n_blank:,} of {n:,} rows have no user_id; each {unit} of "
-                "them counts as a user of its own"
+                f"{self.path.name}: {n_blank:,} of {summary.counts['impressions']:,} rows have no "
+                f"user_id; each {unit} of them counts as a user of its own"
             )
-        frame = pa.concat_tables(users).to_pandas() if users else pd.DataFrame()
-        for name in labels:
-            cells = frame[name].astype(object)
-            frame[name] = cells.where(cells.notna() & (cells != ""), None)
-        if has_users:
-            frame = self._take_first(frame)
+        frame = summary.tabulate_users(labels)
+        if "user_id" in names:
+            unit = "user"
             user_ids, codes = Vocabulary.encode(frame["user_id"].to_numpy(dtype=object))
         else:
-            user_ids, codes = Vocabulary.encode(np.arange(1, check.counts["requests"] + 1))
-            frame = frame.iloc[check.list_firsts()] if labels else frame
-        columns = {
-            name: frame[name].astype(object).where(frame[name].notna(), None).to_numpy()
-            for name in labels
-        }
+            user_ids, codes = Vocabulary.encode(np.arange(1, summary.counts["requests"] + 1))
+        columns = {name: frame[name].to_numpy(dtype=object) for name in labels}
         of_log = align_columns(codes, columns, user_ids, "user") if columns else None
         of_users = self._align(self._read(self.users, "user"), user_ids, "user", of_log)
         items = self._read(self.items, "item")
         named = [] if items is None else items["item_id"].to_pylist()
-        item_ids = Vocabulary.of([*check.items, *named])
+        item_ids = Vocabulary.of([*summary.items, *named])
         of_items = self._align(items, item_ids, "item", None)
         rows = Interactions.without_rows(user_ids, item_ids)
-        counts = dict(check.counts)
-        return Dataset(rows, of_users, of_items, counts=counts, unit="user" if has_users else unit)
+        return Dataset(rows, of_users, of_items, counts=dict(summary.counts), unit=unit)
 
     def _list_labels(self, names: Mapping[str, str]) -> list[str]:
         labels = [*self.user_columns]
@@ -171,23 +156,6 @@ class ImpressionTable(TableSettings):
                 message = f"the log has no column {name!r}"
                 raise UnknownColumn(message, where="user_columns", remedy=suggest(name, [*names]))
         return labels
-
-    def _take_first(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return one row for each user, and warn of users with several values of a label."""
-        labels = [str(name) for name in frame.columns if name != "user_id"]
-        if labels and frame[labels].isna().any(axis=None):  # a blank is no other value
-            known = frame.groupby("user_id")[labels].transform("first")
-            cells = frame[labels].where(frame[labels].notna(), known)
-            frame = frame.assign(**{name: cells[name] for name in labels})
-        distinct = frame.drop_duplicates()
-        first = distinct.drop_duplicates("user_id")
-        if n := int(distinct["user_id"].duplicated(keep="first").sum()):
-            n_users = distinct["user_id"][distinct["user_id"].duplicated()].nunique()
-            warn(
-                f"{self.path.name}: {n_users:,} users have several values of a label; the first "
-                f"is used, not the {n:,} others"
-            )
-        return first
 
     def _read(self, path: Path | None, kind: str) -> Any:
         """Return a table of users or items; None without a path."""
@@ -240,12 +208,11 @@ class ImpressionTable(TableSettings):
         names = self.find_columns()
         kinds: dict[str, Kind] = {name: kind for name, kind in _KINDS.items() if name in names}
         kinds |= dict.fromkeys(labels or (), "text")
-        if find_suffix(self.path) == ".parquet":
+        if find_suffix(self.path) == PARQUET:
             yield from _read_parquet(self.path, names, kinds)
             return
         header = read_table_header(self.path, announce=False)
-        columns = {header.columns[names[name]]: kind for name, kind in kinds.items()}
-        layout = Layout(columns=columns, delimiter=header.delimiter, quoted=True)
+        layout = header.make_layout({name: (names[name], kind) for name, kind in kinds.items()})
         for table, _ in read_blocks_of_table(self.path, layout):
             yield table.rename_columns([*kinds])
 
@@ -303,12 +270,24 @@ def _read_mind(path: Path) -> Iterator[pa.Table]:
         )
 
 
-class _Check:
-    """Counts the rows of a log and raises the faults of its columns."""
+_RULES: Mapping[str, tuple[Callable[[AnyArray], AnyArray], str]] = {
+    "propensity": (
+        lambda x: (x <= 0) | (x > 1),
+        "a propensity is a probability above 0: remove rows that cannot be shown",
+    ),
+    "position": (lambda x: ~(x >= 0), "write 1 for the first position"),
+    "reward": (np.isnan, "write 0 where there is none"),
+}
+"""Which values of a column are refused, and what to do."""
 
-    def __init__(self, path: Path) -> None:
+
+class _Summary:
+    """Counts the rows of a log, collects its users, and raises the faults of its columns."""
+
+    def __init__(self, path: Path, keys: list[str]) -> None:
         self.counts: Counter[str] = Counter()
-        self._path = str(path)
+        self._path, self._keys = str(path), keys
+        self._users: list[pa.Table] = []
         self._cells: pa.Table | None = None
         self._starts: list[AnyArray] = []
         self._requests: list[Any] = []
@@ -321,33 +300,50 @@ class _Check:
 
     def add(self, table: pa.Table) -> None:
         """Check the rows of a table, and count them by item, position and variant."""
-        at = self.counts["impressions"]
-        if "propensity" in table.column_names:
-            values = table["propensity"].to_numpy()
-            remedy = "a propensity is a probability above 0: remove rows that cannot be shown"
-            self._refuse((values <= 0) | (values > 1), at, "propensity", values, remedy)
-            self.counts["with_propensity"] += int(np.count_nonzero(~np.isnan(values)))
-        if "position" in table.column_names:
-            values = table["position"].to_numpy()
-            self._refuse(~(values >= 0), at, "position", values, "write 1 for the first position")
+        at, names = self.counts["impressions"], table.column_names
+        for name, (find_wrong, remedy) in _RULES.items():
+            if name not in names or (name == "reward" and "variant" in names):
+                continue
+            values = table[name].to_numpy()
+            if (wrong := np.flatnonzero(find_wrong(values))).size:
+                message = f"row {at + wrong[0] + 1:,} has the {name} {values[wrong[0]]:g}"
+                raise MalformedLine(message, where=self._path, remedy=remedy)
+        if "propensity" in names:
+            self.counts["with_propensity"] += len(table) - int(
+                np.isnan(table["propensity"].to_numpy()).sum()
+            )
         rewards = table["reward"].to_numpy()
-        if "variant" not in table.column_names:
-            self._refuse(np.isnan(rewards), at, "reward", rewards, "write 0 where there is none")
         self.counts["rewarded"] += int(np.count_nonzero(rewards > 0))
         self._count_requests(table, at)
         self.counts["impressions"] += table.num_rows
-        keys = [name for name in _CELL if name in table.column_names]
+        keys = [name for name in _CELL if name in names]
         cells = table.select(keys).append_column("shown", pa.array(np.ones(rewards.size, int)))
         cells = cells.append_column("with_reward", pa.array((~np.isnan(rewards)).astype(int)))
         self._cells = _add_up(cells, keys, ("shown", "with_reward"), self._cells)
+        if "user_id" in self._keys:
+            self._users = [_add_up(table.select(self._keys), self._keys, (), *self._users)]
+            n_blank = pc.sum(pc.starts_with(table["user_id"], _NOBODY)).as_py()
+            self.counts["_blank"] += int(n_blank or 0)
+        elif self._keys:
+            self._users.append(table.select(self._keys))
 
-    def _refuse(
-        self, is_wrong: AnyArray, at: int, name: str, values: AnyArray, remedy: str
-    ) -> None:
-        if is_wrong.any():
-            row = int(np.flatnonzero(is_wrong)[0])
-            message = f"row {at + row + 1:,} has the {name} {values[row]:g}"
-            raise MalformedLine(message, where=self._path, remedy=remedy)
+    def tabulate_users(self, labels: list[str]) -> pd.DataFrame:
+        """Return ``user_id`` and the labels of each user, or else the labels of each request.
+
+        A blank cell is a missing one, and the first other value counts.
+        """
+        frame = pa.concat_tables(self._users).to_pandas() if self._users else pd.DataFrame()
+        frame = frame.astype(object).where(frame.notna() & (frame != ""), None)
+        if not labels:
+            return frame
+        if "user_id" not in self._keys:
+            return frame.iloc[np.concatenate(self._starts)] if self._starts else frame
+        groups = frame.groupby("user_id", sort=False)[labels]
+        if n := int((groups.nunique() > 1).any(axis=1).sum()):  # noqa: PD101  of groups
+            name = Path(self._path).name
+            warn(f"{name}: {n:,} users have several values of a label; the first is used")
+        first = groups.first().reset_index()
+        return first.astype(object).where(first.notna(), None)
 
     def _count_requests(self, table: pa.Table, at: int) -> None:
         if "request_id" not in table.column_names:
@@ -363,11 +359,6 @@ class _Check:
         if at < _MOST_FAULTS:
             self._starts.append(starts + at)
             self._requests.append(column.take(pa.array(starts)))
-
-    def list_firsts(self) -> AnyArray:
-        """Return the first row of each request."""
-        n = self.counts["impressions"]
-        return np.concatenate(self._starts) if self._starts else np.arange(n)
 
     def finish(self) -> None:
         """Raise or warn of what only the whole log shows."""

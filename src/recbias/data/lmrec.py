@@ -26,13 +26,12 @@ from recbias.core.dataset import (
     Interactions,
     Vocabulary,
 )
-from recbias.core.errors import MalformedLine, MissingEvidence, MissingFile, NothingLeft
+from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.core.files import has_file
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.data.books_yelp import SIGNS
-from recbias.formats.delimited import Table
 from recbias.formats.tables import TableColumns, read_file
 from recbias.formats.text_files import require_file
 
@@ -83,17 +82,10 @@ def read_outputs(paths: Sequence[Path]) -> Outputs:
     Raises:
         MissingFile: A file does not exist.
         UnknownColumn: A file lacks a column.
-        MalformedLine: A price is not a level from 1 to 4, a rank is missing, or a sentence has two
-            items at one rank.
-        NothingLeft: The files have no rows.
+        MalformedLine: A rank is missing.
     """
-    tables, frames = zip(*(_read(path) for path in paths), strict=True)
-    rows = pd.concat(frames, ignore_index=True)
-    if rows.empty:
-        remedy = "download it again, or name another file"
-        raise NothingLeft("has no rows", where=str(paths[0]), remedy=remedy)
+    rows = pd.concat([_read(path) for path in paths], ignore_index=True)
     rows["business"] = rows.groupby(_BUSINESS, sort=False, dropna=False).ngroup()
-    _refuse_two_items(rows, tables, np.cumsum([len(frame) for frame in frames]))
     lists = rows.drop_duplicates(["input_sentence", "rank"]).sort_values(
         ["input_sentence", "rank"], kind="stable"
     )
@@ -111,45 +103,26 @@ def parse_kind(path: Path) -> str:
     return path.name.partition(".")[0].removeprefix("yelp_qa_")
 
 
-def _read(path: Path) -> tuple[Table, pd.DataFrame]:
+def _read(path: Path) -> pd.DataFrame:
     table = read_file(path, _COLUMNS)
-    frame = table.cells.to_pandas()
+    frame: pd.DataFrame = table.cells.to_pandas()
+    table.refuse(~np.isfinite(frame["rank"].to_numpy()), "there is no rank", "correct the line")
     for name in [name for name in _COLUMNS.optional if name not in frame.columns]:
         frame[name] = np.nan if name == "avg_stars" else None
-    frame = frame.replace({"": None})
-    frame.insert(0, "kind", parse_kind(path))
-    frame["price_level"] = _parse_levels(frame["price"], table)
-    table.refuse(~np.isfinite(frame["rank"].to_numpy()), "there is no rank", "correct the line")
-    columns = ["input_sentence", "label", "secondary_label", "rank", *_BUSINESS]
-    is_repeated = frame.duplicated(columns).to_numpy()
+    frame = frame.replace({"": None}).assign(kind=parse_kind(path))
+    prices = frame["price"].astype(object).str.strip().str.replace(r"^\$+$", _count, regex=True)
+    levels = pd.to_numeric(prices, errors="coerce").astype(np.float64)
+    frame["price_level"] = levels.where(levels.isin([1, 2, 3, 4]))
+    is_repeated = frame.duplicated(
+        ["input_sentence", "label", "secondary_label", "rank", *_BUSINESS]
+    )
     if n_repeated := int(is_repeated.sum()):
         warn(f"{path.name}: excluded {n_repeated:,} rows of repeated lists")
-    return table, frame[~is_repeated].assign(row=np.flatnonzero(~is_repeated))
+    return frame[~is_repeated]
 
 
-def _parse_levels(prices: pd.Series[Any], table: Table) -> pd.Series[Any]:
-    """Return ``2``, ``2.0`` and ``$$`` as 2; a missing price as NaN."""
-    texts = prices.astype(object).str.strip()
-    signs = texts.str.fullmatch(r"\$+").eq(True)  # noqa: FBT003  a value, no flag
-    numbers = pd.to_numeric(texts.mask(signs), errors="coerce")
-    levels = numbers.where(~signs, texts.str.len()).astype(np.float64)
-    is_missing = texts.isna() | texts.str.casefold().isin(["nan", "none"])
-    is_wrong = ~is_missing & ~levels.isin([1, 2, 3, 4])
-    message = "the price is not a level from 1 to 4 or $ to $$$$"
-    table.refuse(is_wrong.to_numpy(dtype=bool), message, "correct the line")
-    return levels
-
-
-def _refuse_two_items(rows: pd.DataFrame, tables: Sequence[Table], ends: Any) -> None:
-    """Refuse a sentence that has different lists under different labels."""
-    first = rows.groupby(["input_sentence", "rank"], sort=False)["business"].transform("first")
-    conflicts = np.flatnonzero((first != rows["business"]).to_numpy())
-    if conflicts.size:
-        row = rows.iloc[int(conflicts[0])]
-        table = tables[int(np.searchsorted(ends, conflicts[0], side="right"))]
-        message = f"{row['input_sentence']!r} has two items at rank {row['rank']:g}"
-        remedy = "keep the rows of one list of that sentence"
-        raise MalformedLine(message, where=table.place(int(row["row"])), remedy=remedy)
+def _count(signs: re.Match[str]) -> str:
+    return str(len(signs[0]))
 
 
 def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
@@ -366,7 +339,7 @@ class LMRecRelease:
     Raises:
         MissingFile: A file is missing; ``recbias data fetch lmrec-release`` downloads it.
         UnknownColumn: A file lacks a column.
-        MalformedLine: A price is not a level, a rank is missing, or a sentence has two lists.
+        MalformedLine: A rank is missing.
 
     Source:
         Shen, Li, Bouadjenek, Mai and Sanner, "Unintended Bias in Language Model-driven

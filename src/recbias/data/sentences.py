@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.conditions import list_condition_columns, match_rows
 from recbias.core.context import warn
 from recbias.core.dataset import (
     KEYS,
@@ -30,6 +29,7 @@ from recbias.core.errors import (
     NothingLeft,
     at_setting,
 )
+from recbias.core.grouping import list_condition_columns, match_rows
 from recbias.core.plugins import InputFile
 from recbias.core.queries import Queries, tabulate_part
 from recbias.data.declared import find_folder, require_files

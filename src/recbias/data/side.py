@@ -28,7 +28,7 @@ from recbias.core.errors import (
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name, suggest
 from recbias.data.declared import Folder
-from recbias.data.fetch import RetryPolicy, fetch_text, transfer, wrap_write_errors
+from recbias.data.fetch import fetch_text, transfer, wrap_write_errors
 from recbias.data.movielens import LINKS, MovieLens
 from recbias.formats.delimited import Layout, read_table
 
@@ -230,7 +230,6 @@ class Tmdb:
         url: Its address.
         language: The language of the overviews: ``en-US``.
         n_cast: The length of the cast, in the order of the credits.
-        policy: When a request is sent again.
     """
 
     name: ClassVar[str] = "TMDB"
@@ -244,7 +243,6 @@ class Tmdb:
     url: str = URL_TMDB
     language: str = "en-US"
     n_cast: int = 5
-    policy: RetryPolicy = field(default_factory=RetryPolicy)
 
     def fetch_facts(self, numbers: Ids, side_folder: Path) -> pd.DataFrame:
         """Return the facts of films, in the order of their ids; each film is requested once.
@@ -302,7 +300,7 @@ class Tmdb:
         secret = {} if is_token else {"api_key": self.key}
         url = f"{address}?{urllib.parse.urlencode({**query, **secret})}"
         try:
-            text = fetch_text(url, policy=self.policy, headers=headers)
+            text = fetch_text(url, headers)
         except DownloadFailed as error:
             status = getattr(error, "status", 0)
             if status == HTTPStatus.NOT_FOUND:

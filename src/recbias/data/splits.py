@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -36,8 +37,7 @@ from recbias.formats.interactions import (
     read_qrels,
     select_relevant,
 )
-from recbias.formats.table_settings import TableSettings
-from recbias.formats.tables import list_file_columns
+from recbias.formats.tables import list_file_columns, refuse_unknown
 from recbias.kernels.sparse import argsort_codes, sort_within_groups
 
 _MAX_LISTED = 3
@@ -99,11 +99,18 @@ class GivenSplit:
         if self.layout not in {"auto", *layouts.values()}:
             message, remedy = f"no file has the layout {self.layout}", "remove it"
             raise Contradiction(message, where="layout", remedy=remedy)
-        tables = [path for name, path in paths.items() if layouts[name] == "auto"]
-        self._refuse_unknown_columns(tables)
+        if self.columns:
+            tables = [path for name, path in paths.items() if layouts[name] == "auto"]
+            known = [name for path in tables for name in list_file_columns(path)]
+            refuse_unknown("columns", self.columns, known)
         parts = {name: self._read(name, path, layouts[name], rng) for name, path in paths.items()}
         self._check_ids(dataset, parts)
-        _warn_of_queries(parts["test"], parts["train"].user_ids, self.test, layouts["test"])
+        queries = parts["test"].user_ids.ids
+        untrained = queries[parts["train"].user_ids.find(queries) < 0]
+        if untrained.size and (layouts["test"] == "qrels" or untrained.size == queries.size):
+            count = f"{untrained.size:,} of {queries.size:,} queries"
+            listed = list_some(untrained)
+            warn(f"{self.test.name}: {count} have no row in the training file: {listed}")
         user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
         item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
         parts = {name: rows.recode(user_ids, item_ids) for name, rows in parts.items()}
@@ -116,30 +123,18 @@ class GivenSplit:
         paths = {"train": self.train, "test": self.test, "validation": self.validation}
         return {name: path for name, path in paths.items() if path is not None}
 
-    def _refuse_unknown_columns(self, tables: Sequence[Path]) -> None:
-        """Raise UnknownColumn if ``columns`` names a column that no table has."""
-        if not self.columns:
-            return
-        names = {name for path in tables for name in list_file_columns(path)}
-        TableSettings(columns=self.columns).refuse_unknown_columns(names)
-
     def _check_ids(self, dataset: Dataset, parts: Mapping[str, Interactions]) -> None:
         """Compare the identifiers of the training file with the dataset, of others with both."""
-        train = parts["train"]
+        train, users, items = parts["train"], dataset.user_ids, dataset.item_ids
         for part, path in self._list_paths().items():
-            own, known = parts[part], (dataset.user_ids, dataset.item_ids)
-            is_new = False
+            own, needs_users = parts[part], True
             if part != "train":
-                known = _extend(known[0], [train.user_ids]), _extend(known[1], [train.item_ids])
-                is_new = len(train.user_ids) == 1 or bool(
-                    (known[1].find(own.item_ids.ids) >= 0).any()
-                )
-            for noun, ids, theirs in (
-                ("users", own.user_ids.ids, known[0]),
-                ("items", own.item_ids.ids, known[1]),
-            ):
-                is_needed = part == "train" or (noun == "users" and not is_new)
-                check_ids(ids, theirs, noun, str(path), may_lack=True, is_needed=is_needed)
+                users, items = _extend(users, [train.user_ids]), _extend(items, [train.item_ids])
+                has_item = bool((items.find(own.item_ids.ids) >= 0).any())
+                needs_users = len(train.user_ids) > 1 and not has_item
+            check = partial(check_ids, where=str(path), may_lack=True)
+            check(own.user_ids.ids, users, "users", is_needed=needs_users)
+            check(own.item_ids.ids, items, "items", is_needed=part == "train")
 
     def _read(
         self, part: str, path: Path, layout: InteractionLayout, rng: np.random.Generator
@@ -158,14 +153,13 @@ class GivenSplit:
             if grade is not None:
                 rows = select_relevant(rows, grade, path)
             elif part != "train" and (n_none := int(np.count_nonzero(rows.values <= 0))):
-                counted = (
-                    f"{n_none:,} of {len(rows):,} ratings are 0 or less and count as relevant"
-                )
-                warn(f"{path.name}: {counted}: least_grade: 1 leaves them out")
+                counted = f"{n_none:,} of {len(rows):,} ratings are 0 or less"
+                remedy = "least_grade: 1 leaves them out"
+                warn(f"{path.name}: {counted} and count as relevant: {remedy}")
         if not len(rows):
-            content = "interactions" if grade is None else f"item of grade {grade:g} or more"
-            remedy = "add rows, or name another file"
+            content, remedy = "interactions", "add rows, or name another file"
             if grade is not None:
+                content = f"item of grade {grade:g} or more"
                 remedy = "lower least_grade; a row without a rating has the grade 1"
             raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
         is_tested = path != self.train
@@ -175,34 +169,20 @@ class GivenSplit:
 
     def _describe_leakage(self, parts: Mapping[str, Interactions]) -> Leakage:
         """Return the error that lists the first pairs that are in two files."""
-        names = {part: path.name for part, path in self._list_paths().items()}
-        leaks = []
+        names, leaks = {part: path.name for part, path in self._list_paths().items()}, []
         for part, other_part in combinations(parts, 2):
             rows = parts[other_part]
             leaked = np.flatnonzero(np.isin(encode_pairs(rows), encode_pairs(parts[part])))
             if leaked.size:
-                files = f"{names[part]} and {names[other_part]}"
-                first = rows.take(leaked[: _MAX_LISTED + 1])
+                first = rows.take(leaked[:_MAX_LISTED])
                 users, items = first.user_ids.ids[first.users], first.item_ids.ids[first.items]
-                pairs = _list_first([str(pair) for pair in zip(users, items, strict=True)])
-                leaks.append(f"{leaked.size:,} (user, item) pairs stand in {files}: {pairs}")
+                pairs = ", ".join(map(str, zip(users, items, strict=True)))
+                more = ", ..." if leaked.size > _MAX_LISTED else ""
+                files = f"{names[part]} and {names[other_part]}"
+                count = f"{leaked.size:,} (user, item) pairs stand in {files}"
+                leaks.append(f"{count}: {pairs}{more}")
         remedy = "remove them from one of the files"
         return Leakage("; ".join(leaks), where="split", remedy=remedy)
-
-
-def _warn_of_queries(
-    test: Interactions, train_ids: Vocabulary, path: Path, layout: InteractionLayout
-) -> None:
-    """Warn of queries of judgements without training rows; of those of a table if all are."""
-    queries = test.user_ids.ids
-    untrained = queries[train_ids.find(queries) < 0]
-    if untrained.size and (layout == "qrels" or untrained.size == queries.size):
-        count = f"{untrained.size:,} of {queries.size:,} queries"
-        warn(f"{path.name}: {count} have no row in the training file: {list_some(untrained)}")
-
-
-def _list_first(texts: list[str]) -> str:
-    return ", ".join(texts[:_MAX_LISTED]) + (", ..." if len(texts) > _MAX_LISTED else "")
 
 
 def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:

@@ -22,6 +22,7 @@ from recbias.core.dataset import (
     Ids,
     TrainingData,
     Vocabulary,
+    count_distinct,
     sort_naturally,
 )
 from recbias.core.errors import (
@@ -403,10 +404,10 @@ def _sort(rows: ListRows) -> npt.NDArray[np.int64] | None:
 
 
 def _validate_lists(rows: ListRows) -> None:
-    keys = pd.Series(rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items)
-    if keys.duplicated().any():
-        keys.index = rows.frame.index
-        is_repeated = keys.sort_index().duplicated()[rows.frame.index].to_numpy()
+    keys = rows.queries.astype(np.int64) * len(rows.item_ids) + rows.items
+    if count_distinct(keys) < keys.size:
+        in_file = pd.Series(keys, rows.frame.index).sort_index()
+        is_repeated = in_file.duplicated()[rows.frame.index].to_numpy()
         rows.refuse(is_repeated, "occurs twice in the list")
     follows = np.zeros(keys.size, dtype=bool)  # the row before is of the same list
     follows[1:] = rows.queries[1:] == rows.queries[:-1]

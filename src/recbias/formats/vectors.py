@@ -121,16 +121,11 @@ def _read_size(first: bytes, path: Path) -> tuple[int, bool]:
 
 
 def _parse(cells: list[bytes], size: int, where: str) -> AnyArray:
-    remedy = "correct the line, or give another file"
     try:
         vector = np.array([float(cell) for cell in cells], dtype=np.float32)
-    except ValueError as error:
-        message = f"a number is malformed: {error}"
-        raise MalformedLine(message, where=where, remedy=remedy) from error
-    if vector.size != size:
-        message = f"{vector.size:,} numbers; the vectors have {size:,}"
-        raise MalformedLine(message, where=where, remedy=remedy)
-    if not np.isfinite(vector).all():
-        message = "a number is NaN, infinite or too large"
+    except ValueError:
+        vector = np.empty(0, dtype=np.float32)
+    if vector.size != size or not np.isfinite(vector).all():
+        message, remedy = f"not {size:,} finite numbers", "correct the line, or give another file"
         raise MalformedLine(message, where=where, remedy=remedy)
     return vector

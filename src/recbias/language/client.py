@@ -18,8 +18,8 @@ from pathlib import Path
 from recbias.core.context import get_context, record_fact, report_progress, warn
 from recbias.core.errors import BudgetSpent, MissingReplies, RequestRefused, ServiceError
 from recbias.core.files import is_network_forbidden
+from recbias.core.machine import allow_seconds
 from recbias.core.plugins import PlannedRequest
-from recbias.core.signals import allow_seconds
 from recbias.core.text import make_printable
 from recbias.language.backends import (
     QUOTA,

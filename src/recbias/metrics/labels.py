@@ -25,7 +25,7 @@ from recbias.core.evidence import Evidence
 from recbias.core.measures import Bounds, Direction, Measurement, UnitScores
 from recbias.metrics.base import Cutoff, PerQuery, locate_items
 from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
-from recbias.statistics.intervals import normal_interval
+from recbias.statistics.intervals import bootstrap_interval
 from recbias.statistics.prediction_powered import (
     LEAST,
     Correction,
@@ -251,7 +251,7 @@ class KrippendorffAlpha(_AgreementMetric):
         alpha = krippendorff_alpha(ratings, self.level)
         samples = resample_alpha(ratings, self.level, evidence.n_bootstrap, evidence.rng())
         n_several = int(np.count_nonzero((~np.isnan(ratings)).sum(axis=0) > 1))
-        low, high = normal_interval(alpha, samples)
+        low, high = bootstrap_interval(alpha, samples)
         return [_measure(alpha, n_several, ratings.shape[1], (float(low), float(high)))]
 
     def _read_labels(self, evidence: Evidence) -> FloatArray:

@@ -23,12 +23,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
-from scipy.special import ndtri
 
 from recbias.core.errors import DataError, MalformedLine, MissingFile
 from recbias.core.files import compute_digest, digest_file, has_file
 from recbias.core.grouping import JOIN, parse_uncertain_label
-from recbias.core.measures import SERVED, VALUE_COLUMNS
+from recbias.core.measures import SERVED, VALUE_COLUMNS, compute_wilson_interval
 from recbias.formats.json_files import parse_json
 from recbias.formats.manifest import Manifest
 from recbias.formats.text_files import read_text
@@ -55,7 +54,7 @@ from recbias.reports.wording import (
     tabulate,
     ungroup,
 )
-from recbias.statistics.intervals import compare_share_ratio, detect_difference, wilson_interval
+from recbias.statistics.intervals import compare_share_ratio, detect_difference
 
 _POWER = 0.8  # the power of the smallest detectable differences
 _MOST_ROWS = 5_000  # with more estimates or comparisons, those of a target are left out
@@ -569,7 +568,7 @@ def _list_rates(counts: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
     sizes, chosen = (counts[name].to_numpy(np.float64) for name in ("size", "sum"))
     rates, large = chosen / sizes, sizes >= _LEAST_SHARE * total
     best = int(np.argmax(np.where(large, rates, -1.0)))
-    lows, highs = wilson_interval(rates, sizes, np.asarray(ndtri(0.975)))
+    lows, highs = compute_wilson_interval(rates, sizes)
     table = counts.assign(category=counts["group"], rate=rates, low=lows, high=highs)
     for at, row in enumerate(to_records(table)):
         ratio, ends = math.nan, (math.nan, math.nan)

@@ -13,7 +13,7 @@ import numpy as np
 from recbias.core.dataset import FloatArray
 from recbias.reports import svg
 from recbias.reports.svg import Plot, Point, Scale
-from recbias.reports.wording import Safe, count_decimals, format_value, join
+from recbias.reports.wording import Safe, count_decimals, format_value, join, tag
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Axes:
+class _Axes:
     """A horizontal and a vertical axis with their scales."""
 
     x_axis: Axis
@@ -139,7 +139,7 @@ class Axes:
         return join(*elements)
 
 
-def _draw_chart(axes: Axes, *elements: Safe, **texts: str) -> Plot:
+def _draw_chart(axes: _Axes, *elements: Safe, **texts: str) -> Plot:
     """Return a chart with its axes and their titles."""
     height, x, y = axes.y.start + _FOOT, axes.x_axis, axes.y_axis
     titles = (
@@ -150,15 +150,14 @@ def _draw_chart(axes: Axes, *elements: Safe, **texts: str) -> Plot:
     return Plot(height=height, body=body, **texts)  # type: ignore[arg-type]
 
 
-def _make_axes(x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float], height: float) -> Axes:
+def _make_axes(x: Axis, y: Axis, xs: Sequence[float], ys: Sequence[float], height: float) -> _Axes:
     across, up = x.make_scale(xs, 60.0, svg.width() - 24.0), y.make_scale(ys, height - _FOOT, _TOP)
-    return Axes(x, y, across, up)
+    return _Axes(x, y, across, up)
 
 
 # ---- rows of marks ----
 
 _MARGIN, _HEAD, _LONGEST = 14.0, 26.0, 24
-_TALL = 560.0  # plots of rows that are taller than this have tick labels at the top too
 
 
 @dataclass(frozen=True)
@@ -241,8 +240,6 @@ def draw_rows(
     most = max(len(row.marks) for row in rows)
     height = 30.0 if has_boxes else 22.0 if most < 2 else 12.0 + 9.0 * most
     heights = [height if row.ends else _HEAD for row in rows]
-    if is_tall := top + sum(heights) + 66 > _TALL:
-        top += 20.0
     total = top + sum(heights) + 66
     narrowed = svg.width() / svg.WIDTH
     labels = [row.label for row in rows if row.ends]
@@ -251,17 +248,9 @@ def draw_rows(
     left = 18 + max(map(svg.estimate_width, short.values()))
     right = svg.width() - _MARGIN - (notes + 16 if notes else 4)
     scale = axis.make_scale([end for row in rows for end in row.ends], left, right)
-    ticks = scale.choose_ticks(7)
-    elements = [svg.draw_x_axis(scale, ticks, top, total - 58)]
-    if is_tall:
-        elements += [
-            svg.draw_text((scale.at(tick), top - 6), svg.format_tick(tick), "tick mid")
-            for tick in ticks
-        ]
-    room = svg.width() - 2 * _MARGIN
-    note = axis.note if svg.estimate_width(axis.title + axis.note) + 12 <= room else ""
-    title = svg.shorten(axis.title, int(room / svg.estimate_width("x")))
-    elements.append(svg.draw_title((svg.width() - _MARGIN, total - 10), title, note, "end"))
+    elements = [svg.draw_x_axis(scale, scale.choose_ticks(7), top, total - 58)]
+    title = svg.shorten(axis.title, int(svg.width() / svg.estimate_width("x")) - 4)
+    elements.append(svg.draw_title((right, total - 10), title, axis.note, "end"))
     for value, class_ in axis.lines.items():
         elements.append(
             svg.draw_line((scale.at(value), top), (scale.at(value), total - 58), class_)
@@ -376,7 +365,7 @@ def make_equal_spans(
     ]
 
 
-def _draw_dots(dots: Sequence[Dot], axes: Axes) -> Iterator[Safe]:
+def _draw_dots(dots: Sequence[Dot], axes: _Axes) -> Iterator[Safe]:
     marks: list[Safe] = []
     named: list[tuple[Dot, Point, float]] = []  # with the distance of the label
     obstacles: list[Point] = []
@@ -397,11 +386,14 @@ def _draw_dots(dots: Sequence[Dot], axes: Axes) -> Iterator[Safe]:
             obstacles.append(centre)
     labels = svg.shorten_all((dot.label for dot, *_ in named), 22)
     centres = [centre for _, centre, _ in named]
-    frame = axes.x.start, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2
-    spots = map(svg.list_spots, centres, labels, [gap for *_, gap in named])
-    places = svg.place_labels(centres, [*spots], frame, obstacles)
-    classes = [f"halo {dot.colour}" for dot, *_ in named]
-    yield from map(svg.draw_label, centres, labels, places, classes)
+    yield from svg.draw_labels(
+        centres,
+        labels,
+        [dot.colour for dot, *_ in named],
+        [*map(svg.list_spots, centres, labels, [gap for *_, gap in named])],
+        (axes.x.start, axes.y.end - 6, axes.x.end + 10, axes.y.start - 2),
+        obstacles,
+    )
     yield from marks
 
 
@@ -423,15 +415,17 @@ class Line:
     band: bool = False
 
 
-def draw_lines(lines: Mapping[str, Line], x: Axis, y: Axis, **texts: str) -> Plot:
+def draw_lines(
+    lines: Mapping[str, Line], x: Axis, y: Axis, height: float = 300.0, **texts: str
+) -> Plot:
     """Return a chart of lines with their names beside them."""
     points = [point for line in lines.values() for point in line.points]
     ends = [end for _, interval in points for end in interval.ends()]
-    axes = _make_axes(x, y, [across for across, _ in points], ends, 300.0)
-    return _draw_chart(axes, draw_named_lines(lines, axes), **texts)
+    axes = _make_axes(x, y, [across for across, _ in points], ends, height)
+    return _draw_chart(axes, _draw_named_lines(lines, axes), **texts)
 
 
-def draw_named_lines(lines: Mapping[str, Line], axes: Axes) -> Safe:
+def _draw_named_lines(lines: Mapping[str, Line], axes: _Axes) -> Safe:
     """Return lines on given axes with their names, which cover other lines least."""
     paths, colours, bands, drawn = list[list[Point]](), list[str](), list[Safe](), list[Safe]()
     number = 0
@@ -456,14 +450,17 @@ def draw_named_lines(lines: Mapping[str, Line], axes: Axes) -> Safe:
         for (across, up), text in zip(path, line.texts, strict=False):
             drawn.append(svg.draw("circle", f"dot {colour}", text, cx=across, cy=up, r=4))
         paths.append(path)
-        colours.append(f"halo {colour}")
+        colours.append(colour)
     labels = svg.shorten_all(lines, 22)
-    middles = [path[len(path) // 2] for path in paths]
-    frame = axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4
-    obstacles = [point for path in paths for point in _interpolate_points(path)]
-    spots = [*map(svg.list_spots_beside, paths, labels)]
-    places = svg.place_labels(middles, spots, frame, obstacles)
-    return join(*bands, *drawn, *map(svg.draw_label, middles, labels, places, colours))
+    names = svg.draw_labels(
+        [path[len(path) // 2] for path in paths],
+        labels,
+        colours,
+        [*map(svg.list_spots_beside, paths, labels)],
+        (axes.x.start + 4, axes.y.end, axes.x.end, axes.y.start - 4),
+        [point for path in paths for point in _interpolate_points(path)],
+    )
+    return join(*bands, *drawn, *names)
 
 
 def _interpolate_points(path: Sequence[Point], step: float = 4.0) -> list[Point]:
@@ -473,3 +470,12 @@ def _interpolate_points(path: Sequence[Point], step: float = 4.0) -> list[Point]
     distances = np.linspace(0, lengths[-1], 2 + int(lengths[-1] / step))
     ends = [np.interp(distances, lengths, column).tolist() for column in (x, y)]
     return list(zip(*ends, strict=True))
+
+
+def stack_plots(plots: Iterable[Plot], **texts: str) -> Plot:
+    """Return plots below each other as one."""
+    parts, height = [], 0.0
+    for plot in plots:
+        parts.append(tag("g", plot.body, transform=f"translate(0,{height:g})"))
+        height += plot.height
+    return Plot(height=height, body=join(*parts), **texts)  # type: ignore[arg-type]

@@ -13,40 +13,7 @@ from recbias.core.errors import OutOfRange
 from recbias.core.files import to_local_path
 from recbias.core.measures import SERVED
 from recbias.core.packages import CONVERTER, require_packages
-from recbias.reports import svg, views
-from recbias.reports.charts import (
-    Axis,
-    Dot,
-    Interval,
-    Mark,
-    Row,
-    describe_intervals,
-    draw_points,
-    draw_rows,
-)
-from recbias.reports.plots import (
-    Check,
-    NameFile,
-    draw_assumptions,
-    draw_group_means,
-    draw_groups,
-    draw_scatters,
-    draw_tradeoff_curves,
-    draw_values,
-    list_distinct,
-    list_group_rows,
-    list_group_tests,
-    list_plotted_datasets,
-    list_whole_rows,
-)
-from recbias.reports.plots_papers import (
-    draw_hit_shares,
-    draw_long_tail,
-    draw_popularity_means,
-    draw_projections,
-    draw_stereotypes,
-    draw_targets,
-)
+from recbias.reports import charts, plots, plots_papers, svg, views
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import FileNames, Plot
 from recbias.reports.views import Definition, collect_definitions
@@ -90,32 +57,32 @@ def _draw_pictures(
         yield from _draw_check(run, name)
     if subject == "claim" and run.manifest["claim"].get("estimate") is not None:
         yield _draw_claim(run, name)
-    for dataset in list_plotted_datasets(run)[:1]:
+    for dataset in plots.list_plotted_datasets(run)[:1]:
         if subject in {"groups", "claim"}:
             yield from _draw_gaps(run, dataset, name)
-        yield from draw_tradeoff_curves(run, dataset, lambda _: name)
-        yield from draw_scatters(run, dataset, lambda _: name)
+        yield from plots.draw_tradeoff_curves(run, dataset, lambda _: name)
+        yield from plots.draw_scatters(run, dataset, lambda _: name)
         metrics = collect_definitions(run).values()
         for metric in filter(None, (views.select_accuracy_metric(metrics), *metrics)):
-            if rows := list_whole_rows(run, metric, dataset):
-                yield draw_values(run, rows, name=name)
+            if rows := plots.list_whole_rows(run, metric, dataset):
+                yield plots.draw_values(run, rows, name=name)
 
 
 def _draw_claim(run: RunTables, name: str) -> Plot:
     """Return the estimate of the claim with its interval, beside the side that it claims."""
     claim, spec = run.manifest["claim"], run.spec["claim"]
-    interval = Interval.of_row(claim, "estimate")
+    interval = charts.Interval.of_row(claim, "estimate")
     other = spec.get("against") or spec.get("than") or "0"
     label = f"{spec['model']} \N{MINUS SIGN} {other}" if other != "0" else spec["model"]
-    mark = Mark(interval, 0 if claim["verdict"] == "holds" else 1, interval.describe(4))
+    mark = charts.Mark(interval, 0 if claim["verdict"] == "holds" else 1, interval.describe(4))
     title = "difference of gaps" if spec.get("by") and spec.get("against") else "difference"
     note = f"claimed: {'above' if spec['direction'] == 'higher' else 'below'} 0"
-    return draw_rows(
-        [Row(label, (mark,))],
-        Axis(title, note, lines={0.0: "neutral"}),
+    return charts.draw_rows(
+        [charts.Row(label, (mark,))],
+        charts.Axis(title, note, lines={0.0: "neutral"}),
         name=name,
         title="The estimate of the claim",
-        caption=f"{to_line(claim['claim'])}. {describe_intervals([interval])}".strip(),
+        caption=f"{to_line(claim['claim'])}. {charts.describe_intervals([interval])}".strip(),
     )
 
 
@@ -139,16 +106,16 @@ def _draw_check(run: RunTables, name: str) -> Iterator[Plot]:
         ]
         if grouped is not None:
             yield _draw_groups(run, grouped, dataset, name, same)
-        elif rows := list_whole_rows(run, metric, dataset):
-            yield draw_values(run, rows, name=name, checks=same)
+        elif rows := plots.list_whole_rows(run, metric, dataset):
+            yield plots.draw_values(run, rows, name=name, checks=same)
 
 
-def _find_grouped(run: RunTables, check: Check, metric: Definition) -> Definition | None:
+def _find_grouped(run: RunTables, check: plots.Check, metric: Definition) -> Definition | None:
     """Return the metric that has the values of the groups of a check, if it has groups."""
     for each in collect_definitions(run).values():
         is_gap = metric.gap and not each.gap and each.heading == metric.groups_heading
         if each is metric or is_gap:
-            rows = list_group_rows(run, each, check["dataset"])
+            rows = plots.list_group_rows(run, each, check["dataset"])
             if {row["group"] for row in rows} - {SERVED}:
                 return each
     return None
@@ -159,11 +126,11 @@ def _draw_gaps(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:
     metrics = [
         metric
         for metric in collect_definitions(run).values()
-        if len({row["group"] for row in list_group_rows(run, metric, dataset)}) > 1
+        if len({row["group"] for row in plots.list_group_rows(run, metric, dataset)}) > 1
     ]
     metrics.sort(
         key=lambda metric: (
-            not any(each.significant for each in list_group_tests(run, metric, dataset))
+            not any(each.significant for each in plots.list_group_tests(run, metric, dataset))
         )
     )
     for metric in metrics[:1]:
@@ -171,16 +138,16 @@ def _draw_gaps(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:
 
 
 def _draw_groups(
-    run: RunTables, metric: Definition, dataset: str, name: str, checks: Sequence[Check] = ()
+    run: RunTables, metric: Definition, dataset: str, name: str, checks: Sequence[plots.Check] = ()
 ) -> Plot:
     """Return the groups by the models of the checks, then by those that are no baselines."""
-    values = list_group_rows(run, metric, dataset)
-    models = list_distinct(values, "model")
+    values = plots.list_group_rows(run, metric, dataset)
+    models = plots.list_distinct(values, "model")
     checked = [model for model in models if any(check["model"] == model for check in checks)]
     hidden = {*views.list_baselines(run), *checked}
     models = [*checked, *(model for model in models if model not in hidden)] or models
     values = [row for model in models for row in values if row["model"] == model]
-    return draw_groups(run, values, name=name, checks=checks, most=_MOST_GROUPS)
+    return plots.draw_groups(run, values, name=name, checks=checks, most=_MOST_GROUPS)
 
 
 def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
@@ -193,7 +160,7 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
     rows.sort(key=lambda row: (row["within"], -abs(row["difference"])))
     tolerance = float((run.spec.get("report") or {}).get("tolerance", 0.01))
     places = count_decimals(row[side] for row in rows for side in ("published", "measured"))
-    dots = list[Dot]()
+    dots = list[charts.Dot]()
     for row in rows:
         label = to_line(f"{row['system']}, {row['metric']}")
         published, measured = (
@@ -201,9 +168,9 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
         )
         is_named = not row["within"] and len(dots) < _MOST_LABELS
         dots.append(
-            Dot(
-                Interval(row["published"]),
-                Interval(row["difference"]),
+            charts.Dot(
+                charts.Interval(row["published"]),
+                charts.Interval(row["difference"]),
                 label=label if is_named else "",
                 title=f"{label}: published {published}, measured {measured}",
                 series=int(not row["within"]),
@@ -211,10 +178,10 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
             )
         )
     n_within = sum(row["within"] for row in rows)
-    return draw_points(
+    return charts.draw_points(
         dots,
-        Axis("Published value", may_be_log=True),
-        Axis("Measured minus published", lines={0.0: "zero"}, band=(-tolerance, tolerance)),
+        charts.Axis("Published value", may_be_log=True),
+        charts.Axis("Measured minus published", lines={0.0: "zero"}, band=(-tolerance, tolerance)),
         330.0,
         name=name,
         title="Differences from the published table",
@@ -228,26 +195,26 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
 
 # ---- the other plots ----
 
-_DrawPlots = Callable[[RunTables, str, NameFile], Iterator[Plot]]
+_DrawPlots = Callable[[RunTables, str, plots.NameFile], Iterator[Plot]]
 
 # plots of the models, and of the users and items, of one dataset
 _OVERVIEW: Mapping[str, _DrawPlots] = {
-    "Accuracy against bias": draw_scatters,
-    "Long tail": draw_long_tail,
-    "Mean popularity": draw_popularity_means,
+    "Accuracy against bias": plots.draw_scatters,
+    "Long tail": plots_papers.draw_long_tail,
+    "Mean popularity": plots_papers.draw_popularity_means,
 }
 _UNIT_PLOTS: Mapping[str, _DrawPlots] = {
-    "Stereotype exposure": draw_stereotypes,
-    "Latent space": draw_projections,
+    "Stereotype exposure": plots_papers.draw_stereotypes,
+    "Latent space": plots_papers.draw_projections,
 }
 
 # plots of ``metrics.csv``, of the mean over all datasets too
 _METRIC_PLOTS: Mapping[str, _DrawPlots] = {
-    "Means by group": draw_group_means,
-    "Attribute values by label": draw_targets,
-    "Lists with a stereotype": draw_hit_shares,
-    "What a log assumes": draw_assumptions,
-    "Accuracy against bias by re-ranking": draw_tradeoff_curves,
+    "Means by group": plots.draw_group_means,
+    "Attribute values by label": plots_papers.draw_targets,
+    "Lists with a stereotype": plots_papers.draw_hit_shares,
+    "What a log assumes": plots.draw_assumptions,
+    "Accuracy against bias by re-ranking": plots.draw_tradeoff_curves,
 }
 
 _MOST_UNIT_DATASETS = 6  # datasets that get unit plots
@@ -267,8 +234,8 @@ class Gallery:
 
 def load_gallery(stored: Mapping[str, Any]) -> Gallery:
     """Return the plots of a run, from what ``dump`` returned for one with the same tables."""
-    plots = [Plot(**{**plot, "body": Safe(plot["body"])}) for plot in stored["plots"]]
-    return Gallery(tuple(plots), tuple(stored["failed"]))
+    found = [Plot(**{**plot, "body": Safe(plot["body"])}) for plot in stored["plots"]]
+    return Gallery(tuple(found), tuple(stored["failed"]))
 
 
 def draw_gallery(run: RunTables) -> Gallery:
@@ -277,11 +244,11 @@ def draw_gallery(run: RunTables) -> Gallery:
     One that fails costs no other.
     """
     single = views.list_single_datasets(run)
-    name_files, plots, failed = _name_files(run), list[Plot](), list[str]()
+    name_files, every, failed = _name_files(run), list[Plot](), list[str]()
     for kinds, datasets in (
         (_OVERVIEW, single),
         (_UNIT_PLOTS, single[:_MOST_UNIT_DATASETS]),
-        (_METRIC_PLOTS, list_plotted_datasets(run)),
+        (_METRIC_PLOTS, plots.list_plotted_datasets(run)),
     ):
         for dataset, (title, draw) in itertools.product(datasets, kinds.items()):
             of = "over all datasets" if dataset == views.ALL else dataset
@@ -290,29 +257,29 @@ def draw_gallery(run: RunTables) -> Gallery:
                 failed.append(f"{title}: the plot failed ({reason}).")
             for plot in drawn:
                 titled = replace(plot, title=f"{plot.title}, {of}")
-                plots.append(titled if len(single) > 1 else plot)
-    return Gallery(tuple(plots), tuple(dict.fromkeys(failed)))
+                every.append(titled if len(single) > 1 else plot)
+    return Gallery(tuple(every), tuple(dict.fromkeys(failed)))
 
 
 def _draw(
-    draw: _DrawPlots, run: RunTables, dataset: str, name_file: NameFile
+    draw: _DrawPlots, run: RunTables, dataset: str, name_file: plots.NameFile
 ) -> tuple[list[Plot], str]:
     """Return plots, and why they failed if they did; an unexpected value costs nothing else."""
-    plots, failure = attempt(lambda: [*draw(run, dataset, name_file)])
-    return plots or [], failure.message[:200] if failure else ""
+    found, failure = attempt(lambda: [*draw(run, dataset, name_file)])
+    return found or [], failure.message[:200] if failure else ""
 
 
 def draw_narrow_groups(run: RunTables) -> dict[str, Plot]:
     """Return the plots of groups for the screen of a phone, by their names in the gallery."""
     name_files, drawn = _name_files(run), dict[str, Plot]()
     with svg.narrow():
-        for dataset in list_plotted_datasets(run):
-            plots, _ = _draw(draw_group_means, run, dataset, name_files(dataset))
-            drawn |= {plot.name: plot for plot in plots}
+        for dataset in plots.list_plotted_datasets(run):
+            found, _ = _draw(plots.draw_group_means, run, dataset, name_files(dataset))
+            drawn |= {plot.name: plot for plot in found}
     return drawn
 
 
-def _name_files(run: RunTables) -> Callable[[str], NameFile]:
+def _name_files(run: RunTables) -> Callable[[str], plots.NameFile]:
     """Return what names the files of the plots of a dataset, which the name has if needed."""
     names, several = FileNames(), len(views.list_single_datasets(run)) > 1
     return lambda dataset: lambda text: names.free(f"{text}-{dataset}" if several else text)

@@ -13,16 +13,16 @@ import pandas as pd
 
 from recbias.reports import svg
 from recbias.reports.charts import (
-    Axes,
     Axis,
     Dot,
     Interval,
     Line,
     Mark,
     Row,
-    draw_named_lines,
+    draw_lines,
     draw_points,
     draw_rows,
+    stack_plots,
 )
 from recbias.reports.render import Section, replace_undefined, write_sections
 from recbias.reports.run import to_records
@@ -422,7 +422,7 @@ def _list_effects(rows: Sequence[Mapping[str, Any]]) -> str:
 
 # ---- live audits, as a page ----
 
-_PANEL, _TOP, _FOOT, _SIDES = 170.0, 30.0, 34.0, (60.0, 456.0)
+_PANEL = 240.0
 _OF_PROBES = (
     "difference to the reference",
     "until the look",
@@ -449,26 +449,21 @@ def _draw_sequences(
         labels: What a value is, what the horizontal axis counts, and the caption.
     """
     of_value, of_axis, caption = labels
-    elements, bottom = [], 0.0
+    panels = []
     for effect, rows in looks.dropna(subset=["estimate"]).groupby("effect", sort=False):
-        top, bottom = bottom + _TOP, bottom + _TOP + _PANEL
         is_ratio = effect in _RATIOS
         numbers = rows[["estimate", "ci_low", "ci_high"]] * (100 if is_ratio else 1)
-        low, high = _choose_range(numbers, rows["value"])
-        across, up = Scale(0, looks[x].max(), *_SIDES), Scale(low, high, bottom, top)
-        axes = Axes(Axis(x), Axis(str(effect), lines={0.0: "zero"}), across, up)
+        span = _choose_range(numbers, rows["value"])
         lines = {}
-        for value, own in numbers.clip(low, high).groupby(rows["value"], sort=False):
+        for value, own in numbers.clip(*span).groupby(rows["value"], sort=False):
             intervals = [Interval(*row) for row in own.itertuples(index=False)]
             points = [*zip(rows.loc[own.index, x], intervals, strict=True)]
             lines[str(value) or "all"] = Line(points, title=str(value), band=True)
         note = "relative to the reference, in %" if is_ratio else of_value
-        elements.append(axes.draw())
-        elements.append(svg.draw_title((4, top - 12), str(effect), note))
-        elements.append(draw_named_lines(lines, axes))
-        bottom += _FOOT
-    elements.append(svg.draw_title((_SIDES[1], bottom + 8), x, of_axis, "end"))
-    return Plot(name, title, caption, bottom + 16, join(*elements))
+        across = Axis(x, of_axis, span=(0, looks[x].max()))
+        up = Axis(str(effect), note, lines={0.0: "zero"}, span=span)
+        panels.append(draw_lines(lines, across, up, _PANEL, name="", title="", caption=""))
+    return stack_plots(panels, name=name, title=title, caption=caption)
 
 
 def _choose_range(numbers: pd.DataFrame, values: pd.Series) -> tuple[float, float]:

@@ -237,7 +237,7 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
 
 # ---- groups of queries, and checks ----
 
-_MOST_MODELS, _MOST_GROUPS, _MOST_SIZES = 8, 60, 4
+_MOST_MODELS, _MOST_GROUPS = 8, 60
 _SMALL = 0.001  # gaps below have as many decimal places as they need
 _COMPARED = ("identity_effect", "list_overlap", "mean_attribute")  # by group without ``by``
 _LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and (\S+))?")
@@ -279,7 +279,8 @@ def draw_groups(
     groups, drawn = list_distinct(everything, "group"), list_distinct(values, "model")
     drawn = drawn[:_MOST_MODELS]
     tests = list_group_tests(run, metric, dataset)
-    names = _name_groups(values, groups)
+    label = get_label_name(groups)
+    names = {group: get_label_value(group) if label else group for group in groups}
     if len(groups) > svg.COLOURS:
         shown = [row for row in values if row["model"] in drawn]
         rows, series = _make_group_rows(shown, names, drawn, most), drawn
@@ -300,9 +301,7 @@ def draw_groups(
         series=series,
         line_label=line_label,
         name=name,
-        title=", ".join(
-            filter(None, [f"{heading} by {get_label_name(groups) or 'group'}", target])
-        ),
+        title=", ".join(filter(None, [f"{heading} by {label or 'group'}", target])),
         caption=_join(
             describe_intervals([mark.interval for mark in marks]),
             f"Shaded, *: a gap is significant ({method})." * any(row.shaded for row in rows),
@@ -315,17 +314,6 @@ def draw_groups(
             f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
         ),
     )
-
-
-def _name_groups(values: Sequence[Estimate], groups: Sequence[str]) -> dict[str, str]:
-    """Return the groups as a legend names them: without a shared label, a few with their n."""
-    label = get_label_name(groups)
-    names = {group: get_label_value(group) if label else group for group in groups}
-    sizes = {group: {row["n"] for row in values if row["group"] == group} for group in groups}
-    is_short = len(groups) <= _MOST_SIZES and len(set().union(*sizes.values())) > 1
-    if is_short and all(len(each) == 1 for each in sizes.values()):
-        return {group: f"{name}, n {min(sizes[group]):,.0f}" for group, name in names.items()}
-    return names
 
 
 def _make_group_rows(

@@ -295,7 +295,7 @@ def draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float)
 
 # ---- labels ----
 
-_Frame = tuple[float, float, float, float]  # left, top, right and bottom of a region
+Frame = tuple[float, float, float, float]  # left, top, right and bottom of a region
 _COVERED, _MARGIN = 6.0, 2.0
 # angles of the spots next to a point: right, left, above and below
 _NEAR = (0.0, math.pi, -math.pi / 2, math.pi / 2)
@@ -314,7 +314,7 @@ class Spot:
     cost: float = 0.0
     far: bool = False
 
-    def box(self) -> _Frame:
+    def box(self) -> Frame:
         """Return left, top, right and bottom."""
         return self.x, self.y - _TEXT * 0.8, self.x + self.width, self.y + _TEXT * 0.25
 
@@ -347,7 +347,7 @@ def list_spots_beside(path: Sequence[Point], label: str) -> list[Spot]:
 def place_labels(
     points: Sequence[Point],
     spots: Sequence[Sequence[Spot]],
-    frame: _Frame,
+    frame: Frame,
     obstacles: Sequence[Point] = (),
 ) -> list[Spot | None]:
     """Return the spot of the label of each point, or None for one that has no free spot.
@@ -387,15 +387,22 @@ def _find_overlaps(a: AnyArray, b: AnyArray) -> AnyArray:
     return np.asarray(~apart.any(axis=2))
 
 
-def draw_label(point: Point, label: str, spot: Spot | None, class_: str = "halo") -> Safe:
-    """Return a label at its spot, with a line to its point where it is far; None draws nothing."""
-    if spot is None:
-        return Safe("")
-    text = draw_text((spot.x, spot.y), label, class_)
-    if not spot.far:
-        return text
-    end = min(max(point[0], spot.x), spot.x + spot.width), spot.y - 4
-    return join(draw_line(point, end, "lead"), text)
+def draw_labels(
+    points: Sequence[Point],
+    labels: Sequence[str],
+    classes: Sequence[str],
+    spots: Sequence[Sequence[Spot]],
+    frame: Frame,
+    obstacles: Sequence[Point],
+) -> Iterator[Safe]:
+    """Yield the labels that have a spot, with a line to their point where it is far."""
+    chosen = place_labels(points, spots, frame, obstacles)
+    for point, label, class_, spot in zip(points, labels, classes, chosen, strict=True):
+        if spot is not None:
+            if spot.far:
+                end = min(max(point[0], spot.x), spot.x + spot.width), spot.y - 4
+                yield draw_line(point, end, "lead")
+            yield draw_text((spot.x, spot.y), label, f"halo {class_}")
 
 
 # ---- markers ----

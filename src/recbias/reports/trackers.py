@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,6 @@ from recbias.runner.boundary import attempt
 _FILES = ("spec.yaml", "metrics.csv", "significance.csv", "report.html", "report.json")
 _FACTS = ("spec_digest", "recbias", "commit")
 _OF_THE_SPEC = ("dataset", "split", "queries", "k", "seed", "seeds")
-
-_MOST_IN_A_CALL = 1_000
-"""The number of metrics that a server of MLflow takes in one request."""
 
 _WORDS = str.maketrans({"@": "_at_", "=": ":", "&": " and ", "(": " ", ")": "", ",": ""})
 
@@ -122,18 +120,15 @@ def _log_mlflow(run: RunTables, parts: list[_Part]) -> None:
         known = mlflow.get_experiment_by_name(name)
         chosen = known.experiment_id if known else mlflow.create_experiment(name)
     whole, *models = parts
-    with mlflow.start_run(experiment_id=chosen, run_name=whole.title, tags=tags, nested=True):
+    start = partial(mlflow.start_run, experiment_id=chosen, tags=tags, nested=True)
+    with start(run_name=whole.title):
         mlflow.log_params(whole.parameters)
         for path in _list_files(run):
             mlflow.log_artifact(str(path))
         for part in models:
-            with mlflow.start_run(
-                experiment_id=chosen, run_name=part.title, tags=tags, nested=True
-            ):
+            with start(run_name=part.title):
                 mlflow.log_params(part.parameters)
-                items = [*part.metrics.items()]
-                for start in range(0, len(items), _MOST_IN_A_CALL):
-                    mlflow.log_metrics(dict(items[start : start + _MOST_IN_A_CALL]))
+                mlflow.log_metrics(part.metrics)
 
 
 def _log_wandb(run: RunTables, parts: list[_Part]) -> None:

@@ -27,11 +27,10 @@ from recbias.core.errors import (
     describe_exception,
 )
 from recbias.core.evidence import Embeddings, Evidence
-from recbias.core.machine import describe_shortage, is_shortage
+from recbias.core.machine import describe_shortage, is_shortage, raise_received
 from recbias.core.measures import Measurement
 from recbias.core.plugins import Candidates, State, Storable
 from recbias.core.registry import locate_code, locate_failure
-from recbias.core.signals import raise_received
 from recbias.core.text import make_storable
 
 T = TypeVar("T")

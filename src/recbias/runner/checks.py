@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -563,16 +563,6 @@ def check_inputs(plan: Plan, executor: Executor) -> list[str]:
     return unchecked
 
 
-def _catch(call: str, check: Callable[..., object], *arguments: Any) -> UserError | None:
-    """Return the error of a check, which may be code of a plug-in."""
-    try:
-        with collect_warnings(), blame_plugin(call):
-            check(*arguments)
-    except UserError as error:
-        return error
-    return None
-
-
 @dataclass(frozen=True)
 class _Preflight:
     plan: Plan
@@ -594,12 +584,29 @@ class _Preflight:
         missing = [stage for stage in context.labels if self._is_missing(stage)]
         if any(evaluates_texts(getattr(stage.work, "detector", None)) for stage in missing):
             return True
-        if not self._is_missing(context.dataset):
-            return False
-        return sum(path.stat().st_size for path in context.dataset.files) > MAX_CHECKED_BYTES
+        n_bytes = sum(path.stat().st_size for path in context.dataset.files)
+        return self._is_missing(context.dataset) and n_bytes > MAX_CHECKED_BYTES
 
     def _is_missing(self, stage: Stage | None) -> bool:
         return stage is not None and not self.executor.is_stored(stage)
+
+    def _catch(
+        self, spec: PluginSpec, check: Callable[..., object], *arguments: Any
+    ) -> UserError | None:
+        """Return the error of a check, which may be code of a plug-in."""
+        try:
+            with collect_warnings(), blame_plugin(f"a check of {spec.label}"):
+                check(*arguments)
+        except UserError as error:
+            return error
+        return None
+
+    def _locate(self, spec: PluginSpec, error: UserError, default: str = "") -> UserError:
+        """Return an error at the setting of a plug-in that it names."""
+        key = error.where or default
+        is_setting = spec.kind == "models" or key in {*spec.parameters, *spec.split_settings}
+        where = (*spec.where, *(filter(None, key.split(".")) if is_setting else ()))
+        return self.plan.experiment.fault(where, error.message, remedy=error.remedy)
 
     def _check_files(self) -> Iterator[UserError]:
         """Yield the faults in the files of the models whose answers are not stored."""
@@ -612,8 +619,7 @@ class _Preflight:
             ]
             if labels and isinstance(model.plugin, ChecksFiles):
                 names = tuple(dict.fromkeys(labels)) if several else ("",)
-                call = f"check_files() of {model.label}"
-                error = _catch(call, model.plugin.check_files, names)
+                error = self._catch(model, model.plugin.check_files, names)
                 for fault in Faults([error]).faults if error else ():
                     yield self._locate_in_file(model, fault)
 
@@ -632,10 +638,8 @@ class _Preflight:
     ) -> Iterator[UserError]:
         """Yield the faults that the data shows in the models whose answers are not stored."""
         for model in (each.model for each in model_plans if self._is_missing(each.asking)):
-            error = _catch(f"a check of {model.label}", self._check_model, context, model)
-            if error is not None:
-                where = (*model.where, *filter(None, error.where.split(".")))
-                yield self.plan.experiment.fault(where, error.message, remedy=error.remedy)
+            if error := self._catch(model, self._check_model, context, model):
+                yield self._locate(model, error)
 
     def _check_model(self, context: DataContext, model: PluginSpec) -> None:
         """Refuse settings that do not fit the data, or matrices that cannot fit into memory."""
@@ -656,17 +660,24 @@ class _Preflight:
         self, context: DataContext, model_plans: Sequence[ModelPlan]
     ) -> Iterator[UserError]:
         """Yield the faults that the data shows in the metrics, unless all values are stored."""
-        missing: dict[tuple[str, int | None], bool] = {}
-        for model_plan in model_plans:
-            for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
-                key = metric.label, metric.cutoff
-                missing[key] = missing.get(key, False) or self._is_missing(stage)
-        is_measured = missing and not any(missing.values())  # not so if every model has a fault
-        if is_measured or may_lack_files(getattr(context.dataset.work, "source", None)):
+        if may_lack_files(getattr(context.dataset.work, "source", None)):
             return
-        build = cache(partial(self._build, context))
+
+        @cache
+        def build() -> Evidence:
+            stages = (context.dataset, context.split, context.queries)
+            dataset, split, queries = map(self.executor.value, stages)
+            labels = [*map(self.executor.value, context.labels)]
+            return build_evidence(dataset, split, queries, labels)
+
         for metric in self.plan.experiment.metrics:
-            if missing.get((metric.label, metric.cutoff), True):
+            stages = [
+                stage
+                for model_plan in model_plans
+                for each, stage in zip(model_plan.metrics, model_plan.measures, strict=True)
+                if each is metric
+            ]
+            if not stages or any(map(self._is_missing, stages)):  # none if every model has a fault
                 yield from self._check_metric(context, metric, build)
 
     def _check_metric(
@@ -675,20 +686,12 @@ class _Preflight:
         """Yield what its groups of queries, and the metric itself, say of the data."""
         if (grouping := metric.grouping) is not None:
             queries = self.executor.value(context.queries)
-            error = _catch(f"by of {metric.label}", form_groups, queries, grouping)
-            if error is not None:
-                fault = _explain_item_column(error, grouping.by, build())
-                yield self._locate_setting(metric, error.where or "by", fault)
-        if isinstance(metric.plugin, ChecksEarly):
-            error = _catch(f"check() of {metric.label}", metric.plugin.check, build())
-            if error is not None:
-                yield self._locate_setting(metric, error.where, error)
-
-    def _build(self, context: DataContext) -> Evidence:
-        stages = (context.dataset, context.split, context.queries)
-        dataset, split, queries = map(self.executor.value, stages)
-        labels = [*map(self.executor.value, context.labels)]
-        return build_evidence(dataset, split, queries, labels)
+            if error := self._catch(metric, form_groups, queries, grouping):
+                explained = _explain_item_column(error, grouping.by, build())
+                yield self._locate(metric, explained, "by")
+        check = metric.plugin.check if isinstance(metric.plugin, ChecksEarly) else None
+        if check and (error := self._catch(metric, check, build())):
+            yield self._locate(metric, error)
 
     def _check_labels(
         self, context: DataContext, model_plans: Sequence[ModelPlan]
@@ -698,16 +701,13 @@ class _Preflight:
         for model_plan in model_plans:
             model = model_plan.model.plugin
             for metric, stage in zip(model_plan.metrics, model_plan.measures, strict=True):
-                is_read = metric.needs <= set(model.provides) if model else False
-                has_check = hasattr(model, "list_labels") and hasattr(
-                    metric.plugin, "check_labels"
-                )
-                if has_check and is_read and self._is_missing(stage):
+                check = getattr(metric.plugin, "check_labels", None)
+                if check is None or not hasattr(model, "list_labels"):
+                    continue
+                if metric.needs <= model.provides and self._is_missing(stage):
                     labels = model.list_labels(self.executor.value(context.queries))
-                    error = _catch(metric.label, metric.plugin.check_labels, labels)
-                    if error is not None:
-                        fault = self._locate_setting(metric, error.where, error)
-                        faults.setdefault(metric.label, fault)
+                    if error := self._catch(metric, check, labels):
+                        faults.setdefault(metric.label, self._locate(metric, error))
         yield from faults.values()
 
     def _check_claim(self, context: DataContext) -> Iterator[UserError]:
@@ -717,16 +717,11 @@ class _Preflight:
             return
         from recbias.runner.claims import code_pair
 
-        queries = self.executor.value(context.queries)
-        error = _catch("the claim", code_pair, queries, claim.by, claim.groups or ())
-        if error is not None:
+        try:
+            code_pair(self.executor.value(context.queries), claim.by, claim.groups or ())
+        except UserError as error:
             where = ("claim", "groups" if error.where == "groups" and claim.groups else "by")
             yield experiment.fault(where, error.message, remedy=error.remedy, kind=type(error))
-
-    def _locate_setting(self, metric: PluginSpec, key: str, error: UserError) -> UserError:
-        is_setting = key in metric.parameters or key in metric.split_settings
-        where = (*metric.where, key) if is_setting else metric.where
-        return self.plan.experiment.fault(where, error.message, remedy=error.remedy)
 
 
 def _explain_item_column(error: UserError, by: str, evidence: Evidence) -> UserError:

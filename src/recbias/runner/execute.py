@@ -28,11 +28,16 @@ from recbias.core.context import (
 )
 from recbias.core.dataset import Dataset, Split
 from recbias.core.errors import RecbiasError, StageError, Unwritable, UserError
-from recbias.core.machine import count_cores, reset_peak_memory, share_heap
+from recbias.core.machine import (
+    count_cores,
+    follow_parent,
+    hold_signals,
+    reset_peak_memory,
+    share_heap,
+)
 from recbias.core.plugins import AsksAboutItems, is_cuda
 from recbias.core.queries import Queries
 from recbias.core.registry import import_files, list_imported_files
-from recbias.core.signals import follow_parent, hold_signals
 from recbias.core.text import guard_messages
 from recbias.runner.address import digest_own_sources
 from recbias.runner.boundary import attempt

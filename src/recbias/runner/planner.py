@@ -367,7 +367,7 @@ class StagePlanner:
     def place(
         self, stage: Stage, *specs: PluginSpec, at: PluginSpec | None = None, **identity: object
     ) -> Stage:
-        """Return a stage at its address.
+        """Return a stage at its address, which has the settings of its work and its plug-ins.
 
         Args:
             stage: Its kind, title, work, inputs and keys, and what it reads besides the files of
@@ -378,10 +378,12 @@ class StagePlanner:
             identity: What the address has besides.
         """
         known = [self._know(spec) for spec in specs]
-        plugins = [each.learner if stage.kind == "fit" else each.identity for each in known]
+        identity["plugins"] = [
+            each.learner if stage.kind == "fit" else each.identity for each in known
+        ]
+        identity["work"] = _list_settings(stage.work)
         libraries = dict.fromkeys(name for each in known for name in each.libraries)
-        filled = self._fill(stage, *specs, at=at)
-        return assign_address(filled, {**identity, "plugins": plugins}, libraries=[*libraries])
+        return assign_address(self._fill(stage, *specs, at=at), identity, libraries=[*libraries])
 
     def _fill(self, stage: Stage, *specs: PluginSpec, at: PluginSpec | None = None) -> Stage:
         """Return a stage with what follows from its plug-ins and its entry of the spec."""
@@ -430,7 +432,7 @@ class StagePlanner:
         split = self._plan_split(load, dataset, seed, 0, load.keys)
         sampled = self._plan_queries(load, split, seed, n)
         title, take = f"take sample {fold + 1} of {keys.dataset}", TakeQueries(fold, n)
-        queries = self.place(Stage("queries", title, take, (sampled,), keys), fold=fold, folds=n)
+        queries = self.place(Stage("queries", title, take, (sampled,), keys))
         return DataContext(load, split, queries, labels, sampled)
 
     def _plan_dataset(self, dataset: DatasetSpec, seed: int) -> Stage:
@@ -439,14 +441,14 @@ class StagePlanner:
         files, keys = self.files[dataset.label], Keys(dataset.label, seed)
         stage = Stage("dataset", f"load {dataset.label}", work, (), keys, files=files)
         specs = (dataset.source, *dataset.filters)
-        return self.place(stage, *specs, files=_key_by_name(files), seed=seed)
+        return self.place(stage, *specs, files=_key_by_name(files))
 
     def _plan_labels(self, load: Stage, spec: PluginSpec, seed: int) -> Stage:
         values = _identify_values(spec, self.fingerprints)
         work = LabelItems(spec.plugin, spec.label, seed, values)
         title = f"label {load.keys.dataset} by {spec.label}"
         stage = Stage("label", title, work, (load,), load.keys)
-        return self.place(stage, spec, label=spec.label, seed=seed)
+        return self.place(stage, spec)
 
     def _plan_split(
         self, load: Stage, dataset: DatasetSpec, seed: int, fold: int, keys: Keys
@@ -459,7 +461,7 @@ class StagePlanner:
         divide = SplitDataset(spec.plugin if spec else None, fold, seed, plugins)
         stage = Stage("split", f"split {dataset.label}", divide, (load,), keys)
         specs = (*([spec] if spec else []), *filters)
-        return self.place(stage, *specs, seed=seed, fold=fold, is_split=spec is not None)
+        return self.place(stage, *specs)
 
     def _plan_queries(self, load: Stage, split: Stage, seed: int, folds: int = 1) -> Stage:
         """Return the stage that selects the queries of all folds.
@@ -473,7 +475,7 @@ class StagePlanner:
         select = SelectQueries(source.plugin, seed, limit, needed, folds)
         title = f"select queries of {load.keys.dataset}"
         stage = Stage("queries", title, select, (load, split), split.keys)
-        return self.place(stage, source, seed=seed, limit=limit, needed=needed)
+        return self.place(stage, source)
 
     # ---- of a model ----
 
@@ -509,11 +511,11 @@ class StagePlanner:
         if isinstance(learner.plugin, Restores):
             train = _tune(FitModel(learner.plugin, learner.name, **data), model)
             stage = Stage("fit", f"fit {learner.label}", train, _present(*read), keys)
-            fit = self.place(stage, learner, at=model, **data)
+            fit = self.place(stage, learner, at=model)
         ask = _tune(AnswerQueries(model.plugin, model.name, k, **data), model)
         inputs = _present(*read, context.asked, fit)
         stage = Stage("answer", f"recommend {model.label}", ask, inputs, keys)
-        answer = self.place(stage, model, at=model, k=k, **data)
+        answer = self.place(stage, model, at=model)
         planned = ModelPlan(context, model, fit, answer, trials=trials, search=search)
         return self._take_sample(planned)
 
@@ -545,7 +547,7 @@ class StagePlanner:
         rerank = _tune(RerankLists(reranker.plugin, k), model)
         read = (search, context.dataset, context.split, context.asked, candidates, *labels)
         stage = Stage("answer", f"re-rank {model.label}", rerank, _present(*read), keys)
-        answer = self.place(stage, reranker, at=model, k=k)
+        answer = self.place(stage, reranker, at=model)
         planned = ModelPlan(
             *(context, model, base.fit, answer),
             trials=trials,
@@ -570,7 +572,7 @@ class StagePlanner:
         title = f"recommend {asked.label}, {n} candidates of the validation users"
         read = _present(base.search, context.dataset, context.split, base.fit)
         stage = Stage("answer", title, work, read, keys)
-        return self.place(stage, asked, at=asked, k=n, seed=seed, fold=fold)
+        return self.place(stage, asked, at=asked)
 
     def _plan_search(
         self,
@@ -620,8 +622,7 @@ class StagePlanner:
             (context.dataset, context.split),
         )
         stage = Stage("baseline", f"score {model.label} without training", score, read, keys)
-        identity = {"seed": work.seed, "fold": work.fold, "outputs": sorted(answer.outputs)}
-        return self.place(stage, pretrained, at=model, **identity)
+        return self.place(stage, pretrained, at=model)
 
     # ---- of a metric ----
 
@@ -646,13 +647,28 @@ class StagePlanner:
             *(context.dataset, context.split, context.queries, answer, choice), *labels
         )
         stage = Stage("measure", title, compute, read, keys)
-        return self.place(stage, metric, at=metric, seed=keys.seed or 0, fold=keys.fold or 0)
+        return self.place(stage, metric, at=metric)
 
     def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
         """Return the answer of the model in which a metric chooses members, if it names one."""
         label, k = find_chooser(metric), self.experiment.k
         models = [model for model in self.experiment.models if model.label == label]
         return self.plan_outputs(context, models[0], k).answer if models else None
+
+
+def _list_settings(work: Any) -> dict[str, object]:
+    """Return the fields of the work of a stage that are no plug-ins: seed, fold, k, ...
+
+    A name may have the path of a file; the plug-ins of the stage have it without.
+    """
+    settings: dict[str, object] = {}
+    for name, value in vars(work).items():
+        if callable(value) and is_dataclass(value):  # the work that this one does
+            settings[name] = _list_settings(value)
+        elif name != "name" and isinstance(value, (int, str, frozenset, tuple, type(None))):
+            is_plain = not isinstance(value, tuple) or all(isinstance(at, str) for at in value)
+            settings |= {name: value} if is_plain else {}
+    return settings
 
 
 def _present(*stages: Stage | None) -> tuple[Stage, ...]:

@@ -44,7 +44,6 @@ from recbias.core.plugins import ChecksFiles, HasBounds, Pools
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import Keys, ModelPlan, Plan
-from recbias.statistics.bootstrap import compute_sample_interval
 from recbias.statistics.groups import (
     DEFINITIONS,
     DIFFERENCES,
@@ -52,6 +51,7 @@ from recbias.statistics.groups import (
     compare_pooled_groups,
     pool_groups,
 )
+from recbias.statistics.intervals import compute_sample_interval
 from recbias.statistics.uncertain import compare_pooled_contributions, measure_contributions
 
 _Row = TypeVar("_Row")

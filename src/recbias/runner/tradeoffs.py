@@ -6,27 +6,26 @@ What re-ranking costs and gives: the rows of ``tradeoffs.csv``.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from recbias.config.experiment import PluginSpec
 from recbias.core.dataset import FloatArray, Vocabulary
 from recbias.core.measures import TRADEOFFS, Direction, format_metric
-from recbias.runner.results import ModelMeasurement
+from recbias.runner.results import ModelMeasurement, gather
 from recbias.runner.significance import collect_estimates
 from recbias.runner.stages import derive_bootstrap_seed
-from recbias.statistics.bootstrap import ROUNDING, bootstrap_t_interval, resample_sums
+from recbias.statistics.bootstrap import ROUNDING, resample_sums
 from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.intervals import (
+    compute_sample_interval,
     estimate_ratio,
     estimate_resampled_ratio,
-    normal_interval,
     t_interval,
 )
 
@@ -96,55 +95,55 @@ def measure_price(
         shares_samples: Whether the bootstrap samples of the bias are of all queries
             (``WholeSet``), so that the accuracy can be resampled with them.
     """
-    lost_values, removed_values = lost.values, removed.values
+    lost_values, removed_values, samples = lost.values, removed.values, removed.replicates
     if lost_values is None:
         return _measure_points(lost.point, removed.point, removed.scale)
     if removed_values is not None and lost_values.size == removed_values.size:
         return _measure_units(lost_values, removed_values, removed.scale)
     columns = _measure_points(lost.point, removed.point, removed.scale)
-    columns |= _name_ends("accuracy_lost", *_find_t_ends(lost_values))
-    if removed.replicates is not None:
-        columns |= _measure_samples(columns, lost, removed, shares_samples=shares_samples)
-    return columns
+    columns |= _name_ends("accuracy_lost", _find_t_ends(lost_values))
+    if samples is None:
+        return columns
+    df = removed.estimates.df
+    ends = compute_sample_interval(removed.point, samples, df=df)
+    columns |= _name_ends("bias_removed", ends)
+    if not shares_samples or math.isnan(columns["price"]):
+        return columns
+    joint = resample_mean(lost, removed.estimates.n or 0, samples.size)
+    if joint is None:
+        return columns
+    both = np.stack([joint, samples])
+    price = estimate_resampled_ratio(lost.point, removed.point, both, df=df)
+    return columns | _name_ends("price", price[1:])
 
 
 def _measure_units(lost: FloatArray, removed: FloatArray, scale: float) -> dict[str, float]:
     defined = ~np.isnan(lost) & ~np.isnan(removed)
     lost, removed = lost[defined], removed[defined]
     means = [float(values.mean()) if values.size else math.nan for values in (lost, removed)]
-    columns = _measure_points(means[0], means[1], scale)
-    for name, values in (("accuracy_lost", lost), ("bias_removed", removed)):
-        columns |= _name_ends(name, *_find_t_ends(values))
+    columns = _measure_points(means[0], means[1], scale) | {"n": int(defined.sum())}
+    columns |= _name_ends("accuracy_lost", _find_t_ends(lost))
+    columns |= _name_ends("bias_removed", _find_t_ends(removed))
     if not math.isnan(columns["price"]):
-        columns |= _name_ends("price", *estimate_ratio(lost, removed)[1:])
-    return columns | {"n": int(defined.sum())}
+        columns |= _name_ends("price", estimate_ratio(lost, removed)[1:])
+    return columns
 
 
-def _measure_samples(
-    columns: dict[str, float],
-    lost: VersionDifference,
-    removed: VersionDifference,
-    *,
-    shares_samples: bool,
-) -> dict[str, float]:
-    """Return the interval of the bias removed by a bootstrap, and that of the price."""
-    samples, df = removed.replicates, removed.estimates.df
-    if samples is None:
-        return {}
-    low, high = (
-        normal_interval(removed.point, samples)
-        if math.isnan(df)
-        else bootstrap_t_interval(removed.point, samples, int(df))
-    )
-    ends = _name_ends("bias_removed", float(low), float(high))
-    if not shares_samples or math.isnan(columns["price"]):
-        return ends
-    joint = resample_mean(lost, removed.estimates.n or 0, samples.size)
-    if joint is None:
-        return ends
-    both = np.stack([joint, samples])
-    _, *price = estimate_resampled_ratio(lost.point, removed.point, both, df=df)
-    return ends | _name_ends("price", *price)
+def _measure_points(lost: float, removed: float, scale: float) -> dict[str, float]:
+    """Return what is lost and removed, and the price, undefined unless bias is removed."""
+    price = lost / removed if removed > ROUNDING * scale else math.nan
+    return {"accuracy_lost": lost, "bias_removed": removed, "price": price}
+
+
+def _find_t_ends(values: FloatArray) -> tuple[Any, Any]:
+    values = values[~np.isnan(values)]
+    if values.size < 2:
+        return math.nan, math.nan
+    return t_interval(values.mean(), values.std(ddof=1), values.size)
+
+
+def _name_ends(name: str, ends: Sequence[Any]) -> dict[str, float]:
+    return {f"{name}_low": float(ends[0]), f"{name}_high": float(ends[1])}
 
 
 def resample_mean(lost: VersionDifference, n_rows: int, n_samples: int) -> FloatArray | None:
@@ -169,73 +168,43 @@ def resample_mean(lost: VersionDifference, n_rows: int, n_samples: int) -> Float
     return np.asarray(np.divide(sums[:, 0], sums[:, 1], out=undefined, where=sums[:, 1] > 0))
 
 
-def _find_t_ends(values: FloatArray) -> tuple[float, float]:
-    values = values[~np.isnan(values)]
-    if values.size < 2:
-        return math.nan, math.nan
-    low, high = t_interval(values.mean(), values.std(ddof=1), values.size)
-    return float(low), float(high)
-
-
-def _name_ends(name: str, low: float, high: float) -> dict[str, float]:
-    return {f"{name}_low": low, f"{name}_high": high}
-
-
-def _measure_points(lost: float, removed: float, scale: float) -> dict[str, float]:
-    """Return what is lost and removed, and the price, undefined unless bias is removed."""
-    price = lost / removed if removed > ROUNDING * scale else math.nan
-    return {"accuracy_lost": lost, "bias_removed": removed, "price": price}
-
-
-_ACCURACY_NEEDS = frozenset({"lists", "test"})
-"""What the metrics of accuracy need."""
-
-
 def write_tradeoffs(
     folder: Path,
     models: Sequence[PluginSpec],
     metrics: Sequence[PluginSpec],
     measurements: Sequence[ModelMeasurement],
 ) -> None:
-    """Write ``tradeoffs.csv`` if a model of the run is re-ranked."""
-    if any(model.reranked for model in models):
-        TRADEOFFS.write(folder, _build_tradeoffs(models, metrics, measurements))
+    """Write ``tradeoffs.csv`` if a model of the run is re-ranked.
 
-
-def _build_tradeoffs(
-    models: Sequence[PluginSpec],
-    metrics: Sequence[PluginSpec],
-    measurements: Sequence[ModelMeasurement],
-) -> pd.DataFrame:
-    """Return a row for each re-ranked model, metric of accuracy and metric of bias."""
+    It has a row for each re-ranked model, metric of accuracy and metric of bias.
+    """
+    reranked = [model for model in models if model.reranked]
+    if not reranked:
+        return
     by_label = {(metric.label, metric.cutoff): metric for metric in metrics}
-    estimates_by_run: dict[tuple[Any, ...], list[SystemEstimates]] = defaultdict(list)
-    for estimate in collect_estimates([row for row in measurements if not row.missing]):
-        estimates_by_run[
-            tuple(estimate.keys[name] for name in ("dataset", "seed", "fold"))
-        ].append(estimate)
+    estimates = collect_estimates([row for row in measurements if not row.missing])
     rows: list[dict[str, Any]] = []
-    for run_keys, estimates in estimates_by_run.items():
-        pairs = [(estimate, by_label[_identify(estimate)]) for estimate in estimates]
-        accuracies = [estimate for estimate, metric in pairs if _is_accuracy(metric)]
-        biases = [
-            (estimate, metric)
-            for estimate, metric in pairs
-            if not _is_accuracy(metric)
-            and metric.direction != "none"
-            and not estimate.keys["group"]
+    names = ("dataset", "seed", "fold")
+    places = gather(estimates, lambda each: tuple(each.keys[name] for name in names))
+    for of_place in places.values():
+        overall = [
+            (each, by_label[_identify(each)]) for each in of_place if not each.keys["group"]
         ]
-        for model in filter(lambda model: model.reranked, models):
-            for accuracy in (estimate for estimate in accuracies if not estimate.keys["group"]):
-                for bias, metric in biases:
-                    rows += _compare(run_keys, model, accuracy, bias, metric)
-    return TRADEOFFS.build(rows)
+        accuracies = [each for each, metric in overall if _is_accuracy(metric)]
+        biases = [
+            (each, metric)
+            for each, metric in overall
+            if not _is_accuracy(metric) and metric.direction != "none"
+        ]
+        for model, accuracy, bias in product(reranked, accuracies, biases):
+            rows += _compare(model, accuracy, *bias)
+    TRADEOFFS.write(folder, rows)
 
 
 def _is_accuracy(metric: PluginSpec) -> bool:
     """Return whether a metric is of accuracy, and not of a group of queries."""
-    needs, direction = frozenset(metric.needs), metric.direction
-    return needs == _ACCURACY_NEEDS and direction == "higher" and metric.grouping is None
+    is_of_hits = metric.needs == {"lists", "test"} and metric.direction == "higher"
+    return is_of_hits and metric.grouping is None
 
 
 def _identify(estimate: SystemEstimates) -> tuple[Any, Any]:
@@ -248,33 +217,26 @@ def _format_title(estimate: SystemEstimates) -> str:
 
 
 def _compare(
-    run_keys: tuple[Any, ...],
-    model: PluginSpec,
-    accuracy: SystemEstimates,
-    bias: SystemEstimates,
-    metric: PluginSpec,
+    model: PluginSpec, accuracy: SystemEstimates, bias: SystemEstimates, metric: PluginSpec
 ) -> Iterator[dict[str, Any]]:
     """Yield the row of a re-ranked model, if both metrics are there for it and its model."""
-    if model.reranked is None:
-        return
-    base, reranker = model.reranked.base, model.reranked.reranker
-    labels = {base.label, model.label}
-    if not labels <= set(accuracy.systems) & set(bias.systems):
+    reranked: Any = model.reranked
+    base, reranker = reranked.base, reranked.reranker
+    labels = (base.label, model.label)
+    if not {*labels} <= {*accuracy.systems} & {*bias.systems}:
         return
     at, bias_at = (
-        [estimates.systems.index(label) for label in (base.label, model.label)]
+        (estimates.systems.index(labels[0]), estimates.systems.index(labels[1]))
         for estimates in (accuracy, bias)
     )
     systems = [(accuracy, row) for row in at] + [(bias, row) for row in bias_at]
     accuracy_before, accuracy_after, before, after = average_shared_units(systems)
-    signs = _orient(before, after, metric.direction)
-    lost = VersionDifference(accuracy, (at[0], at[1]))
-    removed = VersionDifference(bias, (bias_at[0], bias_at[1]), signs)
-    columns = measure_price(lost, removed, shares_samples=metric.grouping is None)
+    lost = VersionDifference(accuracy, at)
+    removed = VersionDifference(bias, bias_at, _orient(before, after, metric.direction))
     dial = getattr(reranker.plugin, "dial", "")
     value = reranker.parameters.get(dial) if model.tune is None else None
     yield {
-        **dict(zip(("dataset", "seed", "fold"), run_keys, strict=True)),
+        **{name: bias.keys[name] for name in ("dataset", "seed", "fold", "target")},
         "model": model.label,
         "baseline": base.label,
         "reranker": reranker.name,
@@ -282,12 +244,11 @@ def _compare(
         "strength": math.nan if value is None else value,
         "accuracy": _format_title(accuracy),
         "bias": _format_title(bias),
-        "target": bias.keys["target"],
         "accuracy_before": accuracy_before,
         "accuracy_after": accuracy_after,
         "bias_before": before,
         "bias_after": after,
-        **columns,
+        **measure_price(lost, removed, shares_samples=metric.grouping is None),
     }
 
 

@@ -20,7 +20,7 @@ from recbias.core.text import suggest
 from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import collect_definitions, format_title, select_headline
-from recbias.runs.compare import compare_gaps, compare_runs, label_runs, read_frames
+from recbias.runs.compare import compare_gaps, compare_runs, label_runs, pair_runs, read_frames
 
 if TYPE_CHECKING:
     from recbias.reports.gallery import Figure
@@ -230,6 +230,7 @@ def compare(
     loaded = [run if isinstance(run, Run) else load(run, out) for run in runs]
     folders = [run.folder for run in loaded]
     frames = [*map(read_frames, label_runs(folders), map(read_run, folders))]
-    values = compare_runs(frames, correction=correction)
-    gaps = compare_gaps(frames, correction=correction)
+    pairs = pair_runs(frames)
+    values = compare_runs(pairs, correction=correction)
+    gaps = compare_gaps(pairs, correction=correction)
     return pd.concat([values, gaps], ignore_index=True) if len(gaps) else values

@@ -12,16 +12,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recbias.core.dataset import AnyArray, FloatArray, Matrix, divide
 from recbias.core.measures import Measurement
-from recbias.statistics.intervals import (
-    bootstrap_standard_error,
-    log_interval,
-    normal_interval,
-    t_interval,
-)
+from recbias.statistics.intervals import bootstrap_standard_error, compute_sample_interval
 from recbias.statistics.paired import list_pairs
 from recbias.statistics.permutation import Exchange
 
@@ -232,11 +226,11 @@ def resample_sums(
     size = max(16, CACHED_VALUES // max(*rows.shape))
     size = min(_DENSE_BLOCK if isinstance(rows, np.ndarray) else size, max(n_samples, 1))
     add_weighted = prepare_sums(rows)
-    for weights in _draw_weights(rng, n_rows, n_samples, size):
+    for weights in draw_weights(rng, n_rows, n_samples, size):
         yield add_weighted(weights).astype(dtype, copy=False)
 
 
-def _draw_weights(
+def draw_weights(
     rng: np.random.Generator, n_rows: int, n_samples: int, size: int
 ) -> Iterator[AnyArray]:
     """Yield how often each row is in each sample, ``int32[block, n_rows]``."""
@@ -434,111 +428,6 @@ def compute_group_means(
                 axis=1, keepdims=True
             )
     return means[0] if weights is None else means
-
-
-def bootstrap_t_interval(
-    point: npt.ArrayLike, replicates: npt.ArrayLike, df: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray]:
-    """Return 95% t intervals with the bootstrap standard error, which account for few clusters.
-
-        point ± t(0.975; df) · se,    se the bootstrap standard error
-
-    ``df`` is the number of clusters minus that of strata, for all estimates or for each; below 1
-    there is no interval. Replicates are ``float64[..., b]``; NaN is excluded.
-
-    >>> low, high = bootstrap_t_interval(2.0, np.array([1.0, 2.0, 3.0]), 10)
-    >>> round(float(low), 3), round(float(high), 3)
-    (-0.228, 4.228)
-
-    Source:
-        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 12.2.
-    """
-    degrees = np.asarray(df, dtype=np.float64)
-    return t_interval(
-        point, bootstrap_standard_error(replicates) * np.sqrt(degrees + 1.0), degrees + 1.0
-    )
-
-
-def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
-    """Return the 95% t interval of a share, on the scale of its logit.
-
-        logit x ± t(0.975; df) · se,    logit x = log( x / (1 - x) )
-
-    se is the standard deviation of the logits of the replicates. A share of few clusters has a
-    skewed distribution, whose variance depends on the share; that of the logit is nearly
-    symmetric, and its interval within 0 and 1. Where the share or a replicate is 0 or 1, it has
-    no logit: the interval is then that of ``bootstrap_t_interval``, within 0 and 1. Replicates are
-    ``float64[b]``; NaN is excluded.
-
-    >>> low, high = logit_t_interval(0.5, np.array([0.25, 0.5, 0.75]), 10)
-    >>> round(low, 4), round(high, 4)  # logit ± 2.2281 · log 3
-    (0.0796, 0.9204)
-
-    Source:
-        The logit as the scale of intervals of shares: Agresti, "Categorical Data Analysis", 2013,
-        section 1.4; t as in ``bootstrap_t_interval``.
-    """
-    from scipy.special import expit, logit
-
-    rows = replicates[~np.isnan(replicates)]
-    if not 0.0 < point < 1.0 or not ((rows > 0.0) & (rows < 1.0)).all():
-        low, high = bootstrap_t_interval(point, rows, df)
-        return float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0))
-    low, high = bootstrap_t_interval(logit(point), logit(rows), df)
-    return float(expit(low)), float(expit(high))
-
-
-def arcsine_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
-    """Return the 95% t interval of a share that may be 0, on the scale of its arcsine.
-
-        sin²( g ± t(0.975; df) · se ),    g = arcsin √x,    within 0 and 1
-
-    se is the standard deviation of the arcsines of the roots of the replicates. The variance of a
-    share falls towards 0 and 1, and that of the arcsine of its root hardly; unlike the logit it is
-    finite at 0 and 1. Replicates are ``float64[b]``; NaN is excluded.
-
-    >>> low, high = arcsine_t_interval(0.25, np.array([0.25, 0.75]), 10)
-    >>> round(low, 4), round(high, 4)  # π/6 ± 2.2281 · π/6 / √2, of which -0.30 counts as 0
-    (0.0, 0.9514)
-
-    Source:
-        Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika
-        1948; t as in ``bootstrap_t_interval``.
-    """
-    rows = np.arcsin(np.sqrt(np.clip(replicates[~np.isnan(replicates)], 0.0, 1.0)))
-    ends = bootstrap_t_interval(np.arcsin(np.sqrt(point)), rows, df)
-    low, high = (float(np.sin(np.clip(end, 0.0, np.pi / 2)) ** 2) for end in ends)
-    return low, high
-
-
-def compute_sample_interval(
-    value: float, replicates: FloatArray, *, df: float = math.nan, log_scale: bool = False
-) -> tuple[float, float]:
-    """Return the 95% interval of an estimate.
-
-    Args:
-        value: The estimate, or the mean of one over folds and seeds.
-        replicates: Its value on each bootstrap sample, ``float64[b]``.
-        df: Degrees of freedom of their standard deviation, for Student's t; NaN for the normal
-            distribution.
-        log_scale: Whether the interval is that of the logarithm.
-
-    >>> import numpy as np
-    >>> samples = np.array([1.0, 2.0, 3.0])
-    >>> [round(end, 3) for end in compute_sample_interval(2.0, samples)]
-    [0.04, 3.96]
-    >>> [round(end, 3) for end in compute_sample_interval(2.0, samples, df=10)]
-    [-0.228, 4.228]
-    >>> [round(end, 3) for end in compute_sample_interval(2.0, samples, log_scale=True)]
-    [0.673, 5.942]
-    """
-    if log_scale:
-        return log_interval(value, replicates, df=df)
-    if math.isnan(df):
-        low, high = normal_interval(value, replicates)
-    else:
-        low, high = bootstrap_t_interval(value, replicates, df)
-    return float(low), float(high)
 
 
 def build_estimate(

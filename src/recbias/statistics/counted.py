@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix
-from recbias.statistics.bootstrap import LARGE, N_SETS, add_in_sets, prepare_sums
+from recbias.statistics.bootstrap import LARGE, N_SETS, add_in_sets, draw_weights, prepare_sums
 
 _N_SAMPLES = 200
 """The number of bootstrap samples."""
@@ -90,13 +90,8 @@ def resample_counts(
 
 def _sample_sums(sums: Matrix, rng: np.random.Generator) -> Iterator[tuple[AnyArray, FloatArray]]:
     """Yield the weight of each set in each sample, 1 at the end, and the sums of the sample."""
-    n_sets = sums.shape[0]
     add_weighted = prepare_sums(sums)
-    for _ in range(0, _N_SAMPLES, _BLOCK):
-        drawn = [
-            np.bincount(rng.integers(n_sets, size=n_sets), minlength=n_sets) for _ in range(_BLOCK)
-        ]
-        weights = np.stack(drawn)
+    for weights in draw_weights(rng, sums.shape[0], _N_SAMPLES, _BLOCK):
         resampled = add_weighted(weights).astype(np.float64)
         for of_set, of_sample in zip(weights, resampled, strict=True):
             yield np.append(of_set, 1), of_sample

@@ -181,7 +181,7 @@ class Members:
     @classmethod
     def of_queries(cls, measurement: Measurement, groups: Groups) -> Self:
         """Return the queries of each group, with their values."""
-        scores, inside = _get_units(measurement), np.flatnonzero(groups.codes >= 0)
+        scores, inside = get_units(measurement), np.flatnonzero(groups.codes >= 0)
         rows = inside if groups.rows is None else groups.rows[inside]
         part, fields = scores.take(rows), (measurement.target, scores.share)
         n_units, codes = scores.values.size, groups.codes[inside]
@@ -194,7 +194,7 @@ class Members:
     @classmethod
     def of_pooled(cls, groups: Sequence[Measurement]) -> Self:
         """Return the units of pooled groups, with their means over seeds and folds."""
-        names, scores = tuple(group.group for group in groups), [*map(_get_units, groups)]
+        names, scores = tuple(group.group for group in groups), [*map(get_units, groups)]
         codes = np.repeat(np.arange(len(names)), [row.values.size for row in scores])
         values = np.concatenate([row.values for row in scores])
         ids, units = np.unique(np.concatenate([row.ids for row in scores]), return_inverse=True)
@@ -496,7 +496,9 @@ def overlap_contrasts(
         (the linearised variance of a difference of domain means).
     """
     inside = (members & ~np.isnan(values)).astype(np.float64)
-    moments = _compute_group_moments(values, inside)
+    groups, units = np.nonzero(inside)
+    used = np.broadcast_to(values, inside.shape)[groups, units]
+    moments = compute_moments(used, groups, len(inside))
     with np.errstate(invalid="ignore", divide="ignore"):
         scale = 1.0 / np.sqrt(moments.n * (moments.n - 1.0))
         weights = np.where(inside > 0, (values - moments.mean[:, None]) * scale[:, None], 0.0)
@@ -522,13 +524,6 @@ def overlap_contrasts(
     return _make_contrasts(names, pairs, columns, between=between, test="overlap_t")
 
 
-def _compute_group_moments(values: FloatArray, inside: FloatArray) -> _Moments:
-    groups, units = np.nonzero(inside)
-    return compute_moments(
-        np.broadcast_to(values, inside.shape)[groups, units], groups, len(inside)
-    )
-
-
 MAX_PAIRS = 500
 """With more pairs of groups, pairs are not tested: few would be significant after correction."""
 
@@ -549,7 +544,7 @@ def summarize_groups(
     each other group with it, else each pair. Groups that share queries are compared by
     ``overlap_contrasts``. The tests are contrasts of the first group.
     """
-    units = _get_units(measurement)
+    units = get_units(measurement)
     measurements = []
     for code, name in enumerate(groups.names):
         group_units = units.take(groups.find_rows(code))
@@ -877,7 +872,7 @@ def pool_groups(folds: Sequence[Measurement]) -> list[Measurement]:
     """
     units_by_group: dict[tuple[str, str], list[UnitScores]] = defaultdict(list)
     for fold in folds:
-        units_by_group[fold.group, fold.target].append(_get_units(fold))
+        units_by_group[fold.group, fold.target].append(get_units(fold))
     return [
         Measurement.from_units(_average_units(units), group=group, target=target)
         for (group, target), units in units_by_group.items()
@@ -925,7 +920,8 @@ def _stack_audits(parts: Sequence[UnitScores]) -> Audit | None:
     return Audit.stack(audits) if audits else None
 
 
-def _get_units(group: Measurement) -> UnitScores:
+def get_units(group: Measurement) -> UnitScores:
+    """Return the values of the units; ValueError if the metric has none."""
     if group.units is None:
         message = "a metric without a value for each query cannot be grouped"
         raise ValueError(message)

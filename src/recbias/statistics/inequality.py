@@ -13,8 +13,9 @@ import numpy.typing as npt
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix, divide
 from recbias.core.grouping import Groups
 from recbias.core.measures import Direction, Measurement
-from recbias.statistics.bootstrap import compute_sample_interval, resample_group_sums
+from recbias.statistics.bootstrap import resample_group_sums
 from recbias.statistics.groups import Members, compute_moments, estimate_gap_interval
+from recbias.statistics.intervals import compute_sample_interval
 
 
 def gini(counts: npt.ArrayLike) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.dataset import BoolArray, FloatArray
+from recbias.core.measures import compute_wilson_interval
 
 MAX_UNITS = 1_000_000_000
 """More units than this are not counted: the needed number is infinite."""
@@ -380,7 +381,9 @@ def _measure_errors(
     a: FloatArray, n_a: FloatArray, b: FloatArray, n_b: FloatArray, z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the distances of a - b from the ends of its interval, by Wilson's quantile z."""
-    (low_a, high_a), (low_b, high_b) = (wilson_interval(*side, z) for side in ((a, n_a), (b, n_b)))
+    (low_a, high_a), (low_b, high_b) = (
+        compute_wilson_interval(*side, z) for side in ((a, n_a), (b, n_b))
+    )
     return np.hypot(a - low_a, high_b - b), np.hypot(high_a - a, b - low_b)
 
 
@@ -396,28 +399,14 @@ def compare_share_ratio(a: float, n_a: float, b: float, n_b: float) -> tuple[flo
         Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and
         standard deviation", Statistical Methods in Medical Research 2012.
     """
-    from scipy.special import ndtri
-
-    z = np.asarray(ndtri(0.975))
     (low_a, high_a), (low_b, high_b) = (
-        [float(end) for end in wilson_interval(np.asarray(share), np.asarray(n), z)]
-        for share, n in ((a, n_a), (b, n_b))
+        map(float, compute_wilson_interval(share, n)) for share, n in ((a, n_a), (b, n_b))
     )
     low_term, high_term = low_a * (2.0 * a - low_a), high_a * (2.0 * a - high_a)
     root = a * b + math.sqrt(max((a * b) ** 2 - low_term * high_b * (2.0 * b - high_b), 0.0))
     divisor = low_b * (2.0 * b - low_b)
     upper = a * b + math.sqrt(max((a * b) ** 2 - high_term * divisor, 0.0))
     return low_term / root if root else 0.0, upper / divisor if divisor > 0 else math.inf
-
-
-def wilson_interval(
-    share: FloatArray, n: FloatArray, z: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return Wilson's interval of a share of n values, by the quantile z (Wilson, JASA 1927)."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # a group without values
-        centre = (share + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
-        half = z / (1.0 + z**2 / n) * np.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2))
-    return np.minimum(centre - half, share), np.maximum(centre + half, share)  # rounding
 
 
 def rating_share_interval(
@@ -452,9 +441,7 @@ def rating_share_interval(
     binomial = share * (1.0 - share)
     ratio = binomial / variance if variance > 0 else (np.inf if binomial > 0 else 1.0)
     n = min(values.size * ratio, float(max(n_ratings, values.size)))
-    z = float(ndtri(1 - alpha / 2))
-    low, high = wilson_interval(np.asarray(share), np.asarray(n), np.asarray(z))
-    return max(0.0, float(low)), min(1.0, float(high))
+    return compute_wilson_interval(share, n, float(ndtri(1 - alpha / 2)))
 
 
 def bootstrap_standard_error(replicates: npt.ArrayLike) -> FloatArray:
@@ -478,29 +465,89 @@ def bootstrap_standard_error(replicates: npt.ArrayLike) -> FloatArray:
     return np.asarray(np.where(counts > 1, np.sqrt(variance), np.nan))
 
 
-def normal_interval(
-    point: npt.ArrayLike, replicates: npt.ArrayLike, alpha: float = 0.05
+def bootstrap_interval(
+    point: npt.ArrayLike, replicates: npt.ArrayLike, df: npt.ArrayLike = math.nan
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the bootstrap normal interval of estimates at level 1 - alpha.
+    """Return 95% intervals of estimates with the bootstrap standard error.
 
-        point ± z(1 - α/2) · se,    se the bootstrap standard error
+        point ± q · se,    q = z(0.975), or t(0.975; df) with the degrees of freedom df of se
 
-    The interval is centred on the estimate. For metrics such as coverage, resampled values are
-    biased downwards because a resample holds fewer distinct queries; a percentile interval would
-    then miss the estimate. ``replicates`` are as for ``bootstrap_standard_error``.
+    ``df`` is NaN for the normal distribution, or the number of clusters minus that of strata, for
+    all estimates or for each; at 0 there is no interval. The interval is centred on the estimate.
+    For metrics such as coverage, resampled values are biased downwards because a resample holds
+    fewer distinct queries; a percentile interval would then miss the estimate. ``replicates`` are
+    as for ``bootstrap_standard_error``.
 
-    >>> low, high = normal_interval(2.0, np.array([1.0, 2.0, 3.0]))
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.04, 3.96)
+    >>> [round(float(end), 3) for end in bootstrap_interval(2.0, np.array([1.0, 2.0, 3.0]))]
+    [0.04, 3.96]
+    >>> [round(float(end), 3) for end in bootstrap_interval(2.0, np.array([1.0, 2.0, 3.0]), 10)]
+    [-0.228, 4.228]
 
     Source:
-        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, section 13.2.
+        Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, sections 12.2 and 13.2.
     """
     from scipy.special import ndtri
 
-    half_width = ndtri(1.0 - alpha / 2.0) * bootstrap_standard_error(replicates)
-    center = np.asarray(point)
-    return np.asarray(center - half_width), np.asarray(center + half_width)
+    error, degrees = bootstrap_standard_error(replicates), np.asarray(df, np.float64)
+    student = t_interval(point, error * np.sqrt(degrees + 1.0), degrees + 1.0)
+    half_width, is_normal = ndtri(0.975) * error, np.isnan(degrees)
+    low, high = (
+        np.where(is_normal, point + sign * half_width, end)
+        for sign, end in zip((-1.0, 1.0), student, strict=True)
+    )
+    return low, high
+
+
+def logit_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
+    """Return the 95% t interval of a share, on the scale of its logit.
+
+        logit x ± t(0.975; df) · se,    logit x = log( x / (1 - x) )
+
+    se is the standard deviation of the logits of the replicates. A share of few clusters has a
+    skewed distribution, whose variance depends on the share; that of the logit is nearly
+    symmetric, and its interval within 0 and 1. Where the share or a replicate is 0 or 1, it has
+    no logit: the interval is then that of ``bootstrap_interval``, within 0 and 1. Replicates are
+    ``float64[b]``; NaN is excluded.
+
+    >>> low, high = logit_t_interval(0.5, np.array([0.25, 0.5, 0.75]), 10)
+    >>> round(low, 4), round(high, 4)  # logit ± 2.2281 · log 3
+    (0.0796, 0.9204)
+
+    Source:
+        The logit as the scale of intervals of shares: Agresti, "Categorical Data Analysis", 2013,
+        section 1.4; t as in ``bootstrap_interval``.
+    """
+    from scipy.special import expit, logit
+
+    rows = replicates[~np.isnan(replicates)]
+    if not 0.0 < point < 1.0 or not ((rows > 0.0) & (rows < 1.0)).all():
+        low, high = bootstrap_interval(point, rows, df)
+        return float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0))
+    low, high = bootstrap_interval(logit(point), logit(rows), df)
+    return float(expit(low)), float(expit(high))
+
+
+def arcsine_t_interval(point: float, replicates: FloatArray, df: float) -> tuple[float, float]:
+    """Return the 95% t interval of a share that may be 0, on the scale of its arcsine.
+
+        sin²( g ± t(0.975; df) · se ),    g = arcsin √x,    within 0 and 1
+
+    se is the standard deviation of the arcsines of the roots of the replicates. The variance of a
+    share falls towards 0 and 1, and that of the arcsine of its root hardly; unlike the logit it is
+    finite at 0 and 1. Replicates are ``float64[b]``; NaN is excluded.
+
+    >>> low, high = arcsine_t_interval(0.25, np.array([0.25, 0.75]), 10)
+    >>> round(low, 4), round(high, 4)  # π/6 ± 2.2281 · π/6 / √2, of which -0.30 counts as 0
+    (0.0, 0.9514)
+
+    Source:
+        Anscombe, "The transformation of Poisson, binomial and negative-binomial data", Biometrika
+        1948; t as in ``bootstrap_interval``.
+    """
+    rows = np.arcsin(np.sqrt(np.clip(replicates[~np.isnan(replicates)], 0.0, 1.0)))
+    ends = bootstrap_interval(np.arcsin(np.sqrt(point)), rows, df)
+    low, high = (float(np.sin(np.clip(end, 0.0, np.pi / 2)) ** 2) for end in ends)
+    return low, high
 
 
 def log_interval(
@@ -530,6 +577,16 @@ def log_interval(
         return point - half_width, point + half_width
     factor = math.exp(quantile * float(bootstrap_standard_error(np.log(rows))))
     return point / factor, point * factor
+
+
+def compute_sample_interval(
+    value: float, replicates: npt.ArrayLike, *, df: float = math.nan, log_scale: bool = False
+) -> tuple[float, float]:
+    """Return the 95% interval of an estimate, by ``bootstrap_interval`` or ``log_interval``."""
+    if log_scale:
+        return log_interval(value, replicates, df=df)
+    low, high = bootstrap_interval(value, replicates, df)
+    return float(low), float(high)
 
 
 def estimate_ratio(

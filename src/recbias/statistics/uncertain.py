@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
 from recbias.core.dataset import FloatArray
 from recbias.core.grouping import UncertainGroups
-from recbias.core.measures import Contrast, Measurement, UnitScores
+from recbias.core.measures import Contrast, Measurement
 from recbias.statistics.bootstrap import resample_group_sums
-from recbias.statistics.groups import GapKind, estimate_gap_interval, measure_gap, orient_gap
+from recbias.statistics.groups import (
+    GapKind,
+    estimate_gap_interval,
+    get_units,
+    list_group_pairs,
+    measure_gap,
+    orient_gap,
+)
 from recbias.statistics.intervals import t_interval
 
 
@@ -145,7 +151,7 @@ def summarize_uncertain_groups(
     ``n`` counts the queries with a value and a probability, for every group. The values of the
     units are their contributions. The tests are contrasts of the first group.
     """
-    units = _require_units(measurement)
+    units = get_units(measurement)
     measured = measure_contributions(units.values, groups)
     rows = []
     for code, name in enumerate(groups.names):
@@ -154,10 +160,8 @@ def summarize_uncertain_groups(
         error = row.std / math.sqrt(row.n) if row.n else math.nan
         low, high = _make_interval(row.value, error, float(measured.df[code]))
         rows.append(replace(row, ci_low=low, ci_high=high))
-    tests = [
-        compare_contributions(groups.names, measured, pair)
-        for pair in _list_pairs(len(rows), reference)
-    ]
+    pairs = zip(*list_group_pairs(np.zeros(len(rows)), 0, reference), strict=True)
+    tests = [compare_contributions(groups.names, measured, pair) for pair in pairs]
     rows[0] = replace(rows[0], contrasts=tuple(tests))
     return rows
 
@@ -171,18 +175,11 @@ def compare_pooled_contributions(
     """
     names = [group.group for group in groups]
     at = names.index(reference) if reference in names else -1
-    values = [_require_units(group).values for group in groups]
+    values = [get_units(group).values for group in groups]
     return [
         _contrast_contributions((names[a], names[b]), values[a], values[b], groups[a].n - 1.0)
-        for a, b in _list_pairs(len(names), at)
+        for a, b in zip(*list_group_pairs(np.zeros(len(names)), 0, at), strict=True)
     ]
-
-
-def _list_pairs(n: int, reference: int) -> list[tuple[int, int]]:
-    """Return the groups a and b of each comparison; b is the reference if there is one."""
-    if reference >= 0:
-        return [(code, reference) for code in range(n) if code != reference]
-    return list(combinations(range(n), 2))
 
 
 def _make_interval(value: float, error: float, df: float) -> tuple[float, float]:
@@ -248,7 +245,7 @@ def compute_uncertain_gap(
     The bootstrap samples the contributions of all queries together. Its standard error has the
     degrees of freedom of the test. More than two groups have no interval and no test of all.
     """
-    measured = measure_contributions(_require_units(measurement).values, groups)
+    measured = measure_contributions(get_units(measurement).values, groups)
     test = compare_contributions(groups.names, measured, (0, 1))
     gap = _measure_gap(measured.values, measured.means, test, kind, rng, n_samples)
     return replace(gap, target=measurement.target)
@@ -262,7 +259,7 @@ def compute_pooled_uncertain_gap(
     n_samples: int = 1000,
 ) -> Measurement:
     """Return the gap of groups whose units have their mean contribution over folds or seeds."""
-    values = np.stack([_require_units(group).values for group in groups], axis=1)
+    values = np.stack([get_units(group).values for group in groups], axis=1)
     means = np.array([group.value for group in groups])
     test = compare_pooled_contributions(groups)[0]
     gap = _measure_gap(values, means, test, kind, rng, n_samples)
@@ -300,10 +297,3 @@ def _resample(contributions: FloatArray, n_samples: int, rng: np.random.Generato
     codes = np.zeros(len(columns), dtype=np.int32)
     sums = resample_group_sums(columns, codes, 1, n_samples, rng)[:, 0]
     return np.asarray(sums[:, 1:] / np.maximum(sums[:, :1], 1.0))
-
-
-def _require_units(measurement: Measurement) -> UnitScores:
-    if measurement.units is None:
-        message = "a metric without a value for each query cannot be grouped"
-        raise ValueError(message)
-    return measurement.units

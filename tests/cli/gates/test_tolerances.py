@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.measures import FIT_COLUMNS, METRIC_KEY_COLUMNS
+from recbias.core.measures import FIT_COLUMNS, METRIC_KEY_COLUMNS, Direction
+from recbias.runs.tolerances import measure_worsening
 from support.commands import invoke_recbias
 from support.hand_worked_runs import state, write_run
 from support.specs import make_small_spec
@@ -143,3 +145,22 @@ def test_a_value_of_other_queries_is_not_comparable(folder: Path) -> None:
     ]
     assert "young and good have different queries of demo." in failed.out
     assert invoke_recbias(*words, "nDCG=0", folder=folder).code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "direction", "expected"),
+    [
+        (0.5, 0.25, "higher", 0.25),
+        (0.25, 0.5, "higher", -0.25),
+        (0.25, 0.5, "lower", 0.25),
+        (-0.5, 0.25, "zero", -0.25),  # 0.5 from 0, then 0.25
+        (-0.25, 0.75, "none", 0.5),
+        (0.5, math.nan, "higher", math.inf),
+        (math.nan, 0.5, "higher", 0.0),
+        (math.nan, math.nan, "lower", 0.0),
+    ],
+)
+def test_worsening_is_the_change_in_the_bad_direction(
+    old: float, new: float, direction: Direction, expected: float
+) -> None:
+    assert measure_worsening(old, new, direction) == expected

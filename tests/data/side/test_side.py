@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import DownloadFailed, NothingLeft, UnknownColumn
-from recbias.data.fetch import RetryPolicy
+from recbias.data import fetch
 from recbias.data.movielens import MovieLens1M
 from recbias.data.side import Tmdb, build_side_table
 from support.commands import CommandResult, invoke_recbias
@@ -146,8 +146,11 @@ def test_a_short_key_is_sent_in_the_query_and_never_printed(
     assert "s3cret" not in secret.err
 
 
-def test_an_interrupted_download_resumes(data: Path, publisher: Publisher) -> None:
-    service = Tmdb(TOKEN, publisher.base, policy=RetryPolicy(attempts=1))
+def test_an_interrupted_download_resumes(
+    data: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "ATTEMPTS", 1)
+    service = Tmdb(TOKEN, publisher.base)
     links = data.parent / "links.csv"
     publisher.answers = [404, 503]
     with pytest.raises(DownloadFailed, match="503") as caught:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from recbias.runs.compare import COLUMNS, RunFrames, compare_gaps, compare_runs
+from recbias.runs.compare import COLUMNS, RunFrames, compare_gaps, compare_runs, pair_runs
 
 KEYS = {"dataset": "d", "model": "m", "seed": 1, "fold": 1, "metric": "M", "k": 5, "target": ""}
 
@@ -43,7 +43,7 @@ def make_name_run(
 def test_changes_of_groups_with_different_units_are_compared_by_welch() -> None:
     before = make_name_run([1.0, 1.5, 2.0], [2.5, 3.0, 2.5, 4.0])
     after = make_name_run([2.0, 2.0, 2.0], [2.0, 3.0, 2.0, 3.0])
-    table = compare_gaps([before, after])
+    table = compare_gaps(pair_runs([before, after]))
     assert list(table.columns) == list(COLUMNS)
     (row,) = table.to_dict("records")
     assert row["group"] == "race=black - race=white"
@@ -63,7 +63,7 @@ def test_groups_that_share_templates_are_compared_by_a_paired_test() -> None:
     after = make_run(
         "b", {"place=bar": {"t1": 2, "t2": 2, "t3": 1}, "place=zoo": {"t1": 2, "t2": 1, "t3": 1}}
     )
-    (row,) = compare_gaps([before, after]).to_dict("records")
+    (row,) = compare_gaps(pair_runs([before, after])).to_dict("records")
     # gaps of the templates: 2, 1, 3 before; 0, 1, 0 after
     expected = stats.ttest_rel([0, 1, 0], [2, 1, 3])
     assert (row["n"], row["p"]) == (3, pytest.approx(expected.pvalue, rel=1e-10))
@@ -76,7 +76,9 @@ def test_groups_that_share_templates_are_compared_by_a_paired_test() -> None:
 def test_groups_of_a_condition_are_compared(condition: str) -> None:
     groups = {condition: {"u1": 1.0, "u2": 2.0}, f"not {condition}": {"u3": 3.0, "u4": 5.0}}
     changed = {condition: {"u1": 2.0, "u2": 2.0}, f"not {condition}": {"u3": 3.0, "u4": 4.0}}
-    (row,) = compare_gaps([make_run("a", groups), make_run("b", changed)]).to_dict("records")
+    (row,) = compare_gaps(pair_runs([make_run("a", groups), make_run("b", changed)])).to_dict(
+        "records"
+    )
     # gaps 1.5 - 4 and 2 - 3.5; changes 1, 0 and 0, -1
     assert row["group"] == f"{condition} - not {condition}"
     assert (row["value_a"], row["value_b"], row["difference"]) == (-2.5, -1.5, 1.0)
@@ -108,9 +110,9 @@ def test_a_gap_is_that_of_the_shared_units() -> None:
         )
         for run, value in zip(runs, (1.5, 2.5 - 5 / 3), strict=True)
     ]
-    (row,) = compare_runs(runs).query("metric == 'M gap'").to_dict("records")
+    (row,) = compare_runs(pair_runs(runs)).query("metric == 'M gap'").to_dict("records")
     assert (row["value_a"], row["value_b"]) == pytest.approx((8 / 3 - 1.5, 2.5 - 5 / 3))
-    (row,) = compare_gaps(runs).to_dict("records")
+    (row,) = compare_gaps(pair_runs(runs)).to_dict("records")
     assert row["difference"] == pytest.approx((5 / 3 - 2.5) - (1.5 - 8 / 3))
     assert (row["n"], row["only_a"], row["only_b"]) == (6, 1, 0)
     test = stats.ttest_ind([1.0, 0.5, -1.0], [-0.5, 0.5, -0.5], equal_var=False)
@@ -119,7 +121,7 @@ def test_a_gap_is_that_of_the_shared_units() -> None:
 
 def test_a_change_that_is_constant_within_groups_has_the_p_of_their_labels() -> None:
     before, after = make_name_run([1.0] * 3, [3.0] * 4), make_name_run([2.0] * 3, [2.0] * 4)
-    (row,) = compare_gaps([before, after]).to_dict("records")
+    (row,) = compare_gaps(pair_runs([before, after])).to_dict("records")
     assert row["difference"] == 2
     assert row["p"] == pytest.approx(1 / 35)  # divisions of 7 names into 3 and 4
 
@@ -141,45 +143,28 @@ def test_the_gap_of_three_groups_is_tested_over_the_units_of_both_runs() -> None
         row = {**KEYS, "metric": "M gap", "group": "", "value": top}
         metrics = pd.concat([run.metrics, pd.DataFrame([row])], ignore_index=True)
         runs.append(replace(run, metrics=metrics, manifest={"metrics": [entry, gap]}))
-    table = compare_runs(runs)
+    table = compare_runs(pair_runs(runs))
     (change,) = table[table["metric"] == "M gap"].to_dict("records")
     assert (change["test"], change["n"], change["difference"]) == ("gap_change", 24, 2.0)
     assert 1.5 < change["ci_low"] < 2.0 < change["ci_high"] < 2.5
     assert change["p"] < 1e-3
 
 
-def test_a_gap_without_groups_of_its_own_is_that_of_the_shared_units() -> None:
-    """The later run asks u1, u2 and u4 only, whose values are the same.
-
-    The gap of all is (0 + 2 + 4) / 3 - 1 = 1, that of the shared ones (0 + 2) / 2 - 1 = 0.
-    """
-    of_men, of_women = {"u1": 0.0, "u2": 2.0, "u3": 4.0}, {"u4": 1.0}
-    entries = [
-        {"metric": "M", "k": 5, "name": "M", "needs": ["lists"]},
-        {"metric": "N", "name": "N", "needs": ["lists"]},
-        {"metric": "N by", "name": "N", "parameters": {"by": "sex", "gap": "groups"}},
-        {"metric": "M gap", "name": "M", "parameters": {"by": "sex", "gap": "difference"}},
-        {"metric": "C", "k": 5, "name": "C", "needs": ["lists"]},
-    ]
+def test_values_of_all_queries_are_not_compared_where_the_queries_differ() -> None:
+    """The later run asks u1, u2 and u4 only: neither a coverage nor a gap without its groups."""
+    values = {"u1": 0.0, "u2": 2.0, "u3": 4.0, "u4": 1.0}
+    entries = [{"metric": name, "k": 5, "name": name, "needs": ["lists"]} for name in "MC"]
+    entries.append(
+        {**entries[0], "metric": "M gap", "parameters": {"by": "sex", "gap": "difference"}}
+    )
     runs = []
-    for label, users, gap in (("a", "u1 u2 u3 u4", 1.0), ("b", "u1 u2 u4", 0.0)):
-        men = {user: of_men[user] for user in users.split() if user in of_men}
-        by_sex = make_run(label, {"sex=m": men, "sex=f": of_women})
-        whole = make_run(label, {"": men | of_women})
-        own = [
-            whole.metrics.assign(metric=metric, value=value)
-            for metric, value in (("M gap", gap), ("C", float(len(users))))
-        ]
-        tables = [by_sex.metrics.assign(metric="N by"), whole.metrics, *own]
-        units = [by_sex.per_unit.assign(metric="N by"), whole.per_unit]  # type: ignore[union-attr]
+    for label, users in (("a", "u1 u2 u3 u4"), ("b", "u1 u2 u4")):
+        whole = make_run(label, {"": {user: values[user] for user in users.split()}})
+        own = [whole.metrics.assign(metric=metric, value=1.0) for metric in ("M gap", "C")]
         evaluated = [{"dataset": "d", "seed": 1, "fold": 1, "queries": users, "test": ""}]
         manifest = {"metrics": entries, "evaluated": evaluated}
-        runs.append(RunFrames(label, pd.concat(tables), pd.concat(units), manifest=manifest))
-    table = compare_runs(runs).set_index("metric")
-    gap_row, coverage = table.loc["M gap"], table.loc["C"]
-    assert (gap_row["value_a"], gap_row["value_b"], gap_row["difference"]) == (0.0, 0.0, 0.0)
-    # nothing changed: no interval around the change of 0
-    assert (gap_row["ci_low"], gap_row["ci_high"], gap_row["n"]) == (0.0, 0.0, 3)
-    # a value of all queries together cannot be compared
-    assert np.isnan(coverage["difference"])
-    assert (coverage["value_a"], coverage["value_b"]) == (11.0, 8.0)
+        metrics = pd.concat([whole.metrics, *own])
+        runs.append(RunFrames(label, metrics, whole.per_unit, manifest=manifest))
+    table = compare_runs(pair_runs(runs)).set_index("metric")
+    assert table["difference"].isna().to_dict() == {"M": False, "M gap": True, "C": True}
+    assert (table.loc["M", "value_a"], table.loc["M", "value_b"]) == (1.0, 1.0)

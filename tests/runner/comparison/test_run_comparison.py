@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from recbias.core.errors import MixedRuns
-from recbias.runs.compare import COLUMNS, RunFrames, compare_runs, describe_differences
+from recbias.runs.compare import COLUMNS, RunFrames, compare_runs, pair_runs
 
 
 def make_run(
@@ -36,7 +36,7 @@ B = {"ItemKNN": [0.25, 0.25, 0.5, 0.0], "EASE": [0.5, 0.5, 0.5, 0.5]}
 
 
 def test_the_same_value_of_two_runs_is_tested_over_paired_units() -> None:
-    table = compare_runs([make_run("a", A), make_run("b", B)])
+    table = compare_runs(pair_runs([make_run("a", A), make_run("b", B)]))
     assert list(table.columns) == list(COLUMNS)
     knn = table[table["model"] == "ItemKNN"].iloc[0]
     # 1.75/4 against 1.0/4
@@ -60,13 +60,13 @@ def test_values_of_whole_sets_are_tested_by_the_bootstrap_of_the_same_queries() 
     a, b = make_run("a", A), make_run("b", B)
     samples = [0.5, 0.5, 0.75], [0.75, 1.0, 1.0]
     pair = [add_replicates(run, x, "q") for run, x in zip((a, b), samples, strict=True)]
-    row = compare_runs(pair).set_index("model").loc["EASE"]
+    row = compare_runs(pair_runs(pair)).set_index("model").loc["EASE"]
     # 0.5 and 0.5; differences of the samples 0.25, 0.5, 0.25: sd 0.1443
     assert row["test"] == "paired_bootstrap"
     half = stats.norm.ppf(0.975) * np.std([0.25, 0.5, 0.25], ddof=1)
     assert [row["ci_low"], row["ci_high"]] == pytest.approx([-half, half])
     other = [pair[0], add_replicates(b, samples[1], "other queries")]
-    assert compare_runs(other)["p"].isna().all()
+    assert compare_runs(pair_runs(other))["p"].isna().all()
 
 
 def add_addresses(run: RunFrames, **addresses: str) -> RunFrames:
@@ -78,21 +78,21 @@ def add_addresses(run: RunFrames, **addresses: str) -> RunFrames:
 def test_values_with_the_same_address_are_excluded_and_not_counted_as_tests() -> None:
     a = add_addresses(make_run("a", A), ItemKNN="1", EASE="2")
     b = add_addresses(make_run("b", B), ItemKNN="3", EASE="2")
-    (row,) = compare_runs([a, b]).to_dict("records")
+    (row,) = compare_runs(pair_runs([a, b])).to_dict("records")
     assert row["model"] == "ItemKNN"
     assert row["p_adjusted"] == row["p"]
-    assert compare_runs([a, a]).empty
+    assert compare_runs(pair_runs([a, a])).empty
 
 
 def test_runs_without_a_shared_metric_value_are_refused() -> None:
     with pytest.raises(MixedRuns, match="share no metric value"):
-        compare_runs([make_run("a", {"X": [1.0]}), make_run("b", {"Y": [1.0]})])
+        compare_runs(pair_runs([make_run("a", {"X": [1.0]}), make_run("b", {"Y": [1.0]})]))
 
 
 def test_everything_is_over_the_units_that_both_runs_have() -> None:
     # u1, u2 and u3: 0.25, 1, 0 before; in other order 0.75, 1.5, 0.25 after
     run = make_run("b", {"ItemKNN": [0.25, 0.75, 1.5, 4.0]}, ["u3", "u1", "u2", "x"])
-    (row,) = compare_runs([make_run("a", A), run]).to_dict("records")
+    (row,) = compare_runs(pair_runs([make_run("a", A), run])).to_dict("records")
     test = stats.ttest_rel([0.75, 1.5, 0.25], [0.25, 1.0, 0.0])
     interval = test.confidence_interval()
     assert (row["n"], row["only_a"], row["only_b"]) == (3, 1, 1)
@@ -103,7 +103,7 @@ def test_everything_is_over_the_units_that_both_runs_have() -> None:
 
 
 def test_values_without_a_shared_unit_are_listed_without_a_test() -> None:
-    table = compare_runs([make_run("a", A), make_run("b", B, ["v", "w", "x", "y"])])
+    table = compare_runs(pair_runs([make_run("a", A), make_run("b", B, ["v", "w", "x", "y"])]))
     assert table["p"].isna().all()
     assert (table["n"] == 0).all()
     assert not table["difference"].isna().any()
@@ -119,7 +119,7 @@ def test_the_test_over_seeds_is_of_the_mean_of_each_unit() -> None:
         metrics = [frame.metrics.assign(seed=n) for n, frame in enumerate(frames)]
         metrics.append(metrics[0].assign(seed="all", value=seeds.mean()))
         runs.append(RunFrames(label, pd.concat(metrics), pd.concat(units)))
-    row = compare_runs(runs).set_index("seed").loc["all"]
+    row = compare_runs(pair_runs(runs)).set_index("seed").loc["all"]
     test = stats.ttest_rel(values[1].mean(axis=0), values[0].mean(axis=0))
     interval = test.confidence_interval()
     assert (row["n"], row["p"]) == (6, pytest.approx(test.pvalue))
@@ -139,7 +139,7 @@ def test_the_test_over_seeds_is_of_the_shared_units_of_each() -> None:
         metrics = [frame.metrics.assign(seed=n) for n, frame in enumerate(frames)]
         metrics.append(metrics[0].assign(seed="all", value=5.0))
         runs.append(RunFrames(label, pd.concat(metrics), whole))
-    row = compare_runs(runs).set_index("seed").loc["all"]
+    row = compare_runs(pair_runs(runs)).set_index("seed").loc["all"]
     assert (row["value_a"], row["value_b"], row["difference"], row["n"]) == (2.0, 3.0, 1.0, 2)
 
 
@@ -149,9 +149,8 @@ def test_a_label_of_two_measures_is_left_out() -> None:
         replace(run, manifest={"metrics": [{"metric": "nDCG", "k": 10, "name": name}]})
         for run, name in ((a, "nDCG"), (b, "HR"))
     )
-    assert describe_differences(a, b) == ["Left out: nDCG@10 is nDCG in a and HR in b."]
     with pytest.raises(MixedRuns, match="nDCG@10 is nDCG in a and HR in b"):
-        compare_runs([a, b])
+        compare_runs(pair_runs([a, b]))
 
 
 def test_other_test_items_are_named() -> None:
@@ -160,5 +159,6 @@ def test_other_test_items_are_named() -> None:
         replace(make_run(label, A), manifest={"evaluated": [keys | {"test": label}]})
         for label in "ab"
     )
-    assert describe_differences(a, b) == ["a and b have different test items of d."]
-    assert describe_differences(a, a) == []
+    first, second = pair_runs([a, b])[0], pair_runs([a, a])[0]
+    assert first.describe_differences() == ["a and b have different test items of d."]
+    assert second.describe_differences() == []

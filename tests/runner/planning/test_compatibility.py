@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,18 +55,117 @@ class FromReviews:
 '''
 
 
-def plan_and_collect_faults(folder: Path, **changes: object) -> str:
-    (folder / "own.py").write_text(PLUGINS)
+OWN = "{folder}/own.py:"
+VALIDATED = {"name": "random", "test": 0.2, "validation": 0.1}
+SVD = {"name": "PureSVD", "factors": 2}
+
+
+def search(metric: object) -> dict[str, object]:
+    space = {"neighbors": {"int": [5, 50]}}
+    return {"name": "ItemKNN", "tune": {"metric": metric, "trials": 3, "space": space}}
+
+
+def borrow(label: str) -> dict[str, Any]:
+    metric = {"name": "intra_list_distance", "embeddings_of": label}
+    return {"models": ["MostPop", SVD], "metrics": [metric]}
+
+
+NO_VALIDATION = ("models[0].tune: a search evaluates on validation rows", "validation: 0.1")
+CONTRADICTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no test part": ({"split": None}, "nDCG needs test", "split"),
+    "long lists": (
+        {"metrics": ["nDCG@30"]},
+        "nDCG@30 needs lists of 30, but k is 5",
+        "set k: 30",
+    ),
+    "no items": (
+        {
+            "dataset": {"name": "tables"},
+            "split": None,
+            "metrics": [{"name": "ARP", "popularity": "n_ratings"}],
+            "models": ["MostPop"],
+        },
+        "ARP needs items",
+        "items table",
+    ),
+    "no interactions": (
+        {"dataset": {"name": "tables"}},
+        "random has nothing to split",
+        "interactions",
+    ),
+    "an output of no model": (
+        {"models": ["MostPop", "ItemKNN"], "metrics": [f"{OWN}Association"]},
+        "needs embeddings, which no model of the spec provides",
+        "choose a model that provides embeddings",
+    ),
+    "data of a model": (
+        {
+            "models": [f"{OWN}FromReviews"],
+            "dataset": {"name": "tables", "interactions": "{folder}/clicks.csv"},
+        },
+        "needs reviews, which tables does not have",
+        "",
+    ),
+    "search without a split": (
+        {"models": [search("nDCG")], "split": None, "metrics": ["ItemCoverage"]},
+        *NO_VALIDATION,
+    ),
+    "search without validation rows": (
+        {"models": [search("nDCG")], "split": {"name": "random", "test": 0.2}},
+        *NO_VALIDATION,
+    ),
+    "search by another output": (
+        {"models": [search(f"{OWN}Association")], "split": VALIDATED},
+        "own.py:Association needs embeddings, which ItemKNN does not provide",
+        "",
+    ),
+    "search without a better value": (
+        {"models": [search(f"{OWN}Count")], "split": VALIDATED},
+        "Count has no better and worse",
+        "",
+    ),
+    "search by missing data": (
+        {"models": [search(f"{OWN}OfReviews")], "split": VALIDATED},
+        "own.py:OfReviews needs reviews, which demo does not have",
+        "",
+    ),
+    "the worst group": (
+        {"metrics": [{"name": "first_slot_share", "by": "gender", "gap": "worst"}]},
+        "metrics[0].gap: first_slot_share has no better and worse",
+        "choose gap: difference",
+    ),
+    "test against no model": (
+        {"models": ["MostPop", SVD], "tests": [{"name": "paired_t", "against": "PureSVDD"}]},
+        "tests[0].against: no model is labelled 'PureSVDD'",
+        "did you mean PureSVD?",
+    ),
+    "embeddings of no model": (
+        borrow("PureSVDD"),
+        "metrics[0].embeddings_of: no model is labelled 'PureSVDD'",
+        "did you mean PureSVD?",
+    ),
+    "no embeddings": (
+        borrow("MostPop"),
+        "metrics[0].embeddings_of: MostPop has no embeddings to compare items by",
+        "provides embeddings",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "remedy"), CONTRADICTIONS.values(), ids=CONTRADICTIONS
+)
+def test_contradictions_in_the_spec_are_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str, remedy: str
+) -> None:
+    (tmp_path / "own.py").write_text(PLUGINS)
+    (tmp_path / "clicks.csv").write_text("user_id,item_id\na,1\na,2\nb,2\n")
+    text = json.dumps(make_small_spec(**changes)).replace("{folder}", str(tmp_path))
     with pytest.raises(Faults) as caught:
-        api.plan(make_small_spec(**changes), out=folder)
-    return "\n".join(caught.value.lines())
-
-
-def test_a_metric_of_an_output_that_no_model_provides_is_refused(tmp_path: Path) -> None:
-    name = f"{tmp_path}/own.py:Association"
-    text = plan_and_collect_faults(tmp_path, models=["MostPop", "ItemKNN"], metrics=[name])
-    assert "needs embeddings, which no model of the spec provides" in text
-    assert "choose a model that provides embeddings" in text
+        api.plan(json.loads(text), out=tmp_path)
+    lines = "\n".join(caught.value.lines())
+    assert message.replace("{folder}", str(tmp_path)) in lines
+    assert remedy in lines
 
 
 def test_a_metric_is_undefined_for_a_model_without_its_output(tmp_path: Path) -> None:
@@ -81,84 +182,3 @@ def test_a_metric_is_undefined_for_a_model_without_its_output(tmp_path: Path) ->
     )
     measured = [len(model_plan.measures) for model_plan in plan.model_plans]
     assert measured == [0, 1]
-
-
-def test_a_model_that_needs_missing_data_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "clicks.csv"
-    path.write_text("user_id,item_id\na,1\na,2\nb,2\n")
-    dataset = {"name": "tables", "interactions": str(path)}
-    model = f"{tmp_path}/own.py:FromReviews"
-    assert "needs reviews, which tables does not have" in plan_and_collect_faults(
-        tmp_path, models=[model], dataset=dataset
-    )
-
-
-def make_search(metric: object) -> dict[str, object]:
-    space = {"neighbors": {"int": [5, 50]}}
-    return {"name": "ItemKNN", "tune": {"metric": metric, "trials": 3, "space": space}}
-
-
-WITH_VALIDATION = {"name": "random", "test": 0.2, "validation": 0.1}
-
-
-@pytest.mark.parametrize("split", [None, {"name": "random", "test": 0.2}])
-def test_a_search_without_validation_rows_is_refused(
-    tmp_path: Path, split: dict[str, object] | None
-) -> None:
-    text = plan_and_collect_faults(
-        tmp_path, models=[make_search("nDCG")], split=split, metrics=["ItemCoverage"]
-    )
-    assert "models[0].tune: a search evaluates on validation rows" in text
-    assert "validation: 0.1" in text
-
-
-@pytest.mark.parametrize(
-    ("metric", "message"),
-    [
-        (
-            "{own}:Association",
-            "own.py:Association needs embeddings, which ItemKNN does not provide",
-        ),
-        ("{own}:Count", "Count has no better and worse"),
-        ("{own}:OfReviews", "own.py:OfReviews needs reviews, which demo does not have"),
-    ],
-)
-def test_a_metric_that_cannot_be_optimized_is_refused(
-    tmp_path: Path, metric: str, message: str
-) -> None:
-    models = [make_search(metric.format(own=tmp_path / "own.py"))]
-    text = plan_and_collect_faults(tmp_path, models=models, split=WITH_VALIDATION)
-    assert text.startswith("error: models[0].tune.metric: ")
-    assert message in text
-
-
-def test_the_worst_group_of_a_metric_without_a_better_value_is_refused(tmp_path: Path) -> None:
-    grouped = {"name": "first_slot_share", "by": "gender", "gap": "worst"}
-    text = plan_and_collect_faults(tmp_path, metrics=[grouped])
-    assert "metrics[0].gap: first_slot_share has no better and worse" in text
-    assert "choose gap: difference" in text
-
-
-def test_a_test_against_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    tests = [{"name": "paired_t", "against": "PureSVDD"}]
-    models = ["MostPop", {"name": "PureSVD", "factors": 2}]
-    text = plan_and_collect_faults(tmp_path, models=models, metrics=["nDCG"], tests=tests)
-    assert "tests[0].against: no model is labelled 'PureSVDD'" in text
-    assert "did you mean PureSVD?" in text
-
-
-@pytest.mark.parametrize(
-    ("label", "message", "remedy"),
-    [
-        ("PureSVDD", "no model is labelled 'PureSVDD'", "did you mean PureSVD?"),
-        ("MostPop", "MostPop has no embeddings to compare items by", "provides embeddings"),
-    ],
-)
-def test_a_model_whose_embeddings_cannot_be_borrowed_is_refused(
-    tmp_path: Path, label: str, message: str, remedy: str
-) -> None:
-    metric = {"name": "intra_list_distance", "embeddings_of": label}
-    models = ["MostPop", {"name": "PureSVD", "factors": 2}]
-    text = plan_and_collect_faults(tmp_path, models=models, metrics=[metric])
-    assert f"metrics[0].embeddings_of: {message}" in text
-    assert remedy in text

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 from recbias.core.dataset import Attributes, Interactions, Vocabulary
-from recbias.core.evidence import Evidence, RankedLists, make_empty_ids
+from recbias.core.evidence import Evidence, RankedLists
 from recbias.core.queries import Queries
 
 
@@ -25,7 +25,7 @@ def make_lists(items: Sequence[Sequence[int]], *, outside: Sequence[str] = ()) -
     for row, listed in enumerate(items):
         codes[row, : len(listed)] = listed
     scores = np.where(codes >= 0, -np.arange(k), np.nan).astype(np.float32)
-    names = np.array(outside, dtype=object) if outside else make_empty_ids()
+    names = np.array(outside, dtype=object)
     return RankedLists(codes, scores, names)
 
 

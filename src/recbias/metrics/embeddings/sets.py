@@ -23,8 +23,8 @@ from recbias.core.errors import (
 from recbias.core.evidence import REMEDIES, Evidence
 from recbias.core.measures import Contrast, Measurement, UnitScores
 from recbias.core.text import suggest
-from recbias.statistics.bootstrap import bootstrap_t_interval, resample_means
-from recbias.statistics.intervals import normal_interval
+from recbias.statistics.bootstrap import resample_means
+from recbias.statistics.intervals import bootstrap_interval
 from recbias.statistics.permutation import permute_sets
 
 DECILES = 10
@@ -607,10 +607,7 @@ def add_interval(
 
     It is normal if ``df`` is NaN, otherwise Student's t.
     """
-    if math.isnan(df):
-        low, high = normal_interval(estimate.value, replicates)
-    else:
-        low, high = bootstrap_t_interval(estimate.value, replicates, int(df))
+    low, high = bootstrap_interval(estimate.value, replicates, df)
     return replace(estimate, replicates=replicates, df=df, ci_low=float(low), ci_high=float(high))
 
 

@@ -44,13 +44,13 @@ from recbias.metrics.templates.design import (
     warn_missing_attribute,
     warn_unlabelled,
 )
-from recbias.statistics.bootstrap import (
+from recbias.statistics.bootstrap import compute_group_means
+from recbias.statistics.components import PARTS, CrossedDesign, compute_sums_of_squares
+from recbias.statistics.intervals import (
     arcsine_t_interval,
-    bootstrap_t_interval,
-    compute_group_means,
+    bootstrap_interval,
     logit_t_interval,
 )
-from recbias.statistics.components import PARTS, CrossedDesign, compute_sums_of_squares
 from recbias.statistics.paired import cohens_d, cohens_dz
 from recbias.statistics.permutation import (
     Exchange,
@@ -177,7 +177,7 @@ class LabelEstimates:
         """Return one measurement for each label value and target, by label value."""
         combined, df = design.combine_samples(self.values, self.replicates)
         samples = np.moveaxis(combined, 0, -1)
-        low, high = bootstrap_t_interval(self.values, samples, df)
+        low, high = bootstrap_interval(self.values, samples, df)
         return [
             Measurement(
                 value=float(self.values[group, column]),
@@ -305,7 +305,7 @@ def build_contrasts(
     """
     difference = estimates.a - estimates.b
     samples, df = design.combine_samples(difference, estimates.samples)
-    low, high = bootstrap_t_interval(difference, np.moveaxis(samples, 0, -1), df)
+    low, high = bootstrap_interval(difference, np.moveaxis(samples, 0, -1), df)
     lacks_spread = (low >= high) & (difference != 0)
     low, high = (np.where(lacks_spread, np.nan, end) for end in (low, high))
     sizes = np.full(difference.shape, np.nan) if effects is None else effects
@@ -823,7 +823,7 @@ def _measure_groups(
         return measurements
     points = np.array([[measurement.value] for measurement in measurements])
     combined, df = design.combine_samples(points, replicates)
-    low, high = bootstrap_t_interval(points, np.moveaxis(combined, 0, -1), df)
+    low, high = bootstrap_interval(points, np.moveaxis(combined, 0, -1), df)
     members = np.array(masks).T
     n, _ = design.count_units(members & ~np.isnan(means)[:, None])
     total, _ = design.count_units(members)
