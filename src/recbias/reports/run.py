@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.core.context import warn
-from recbias.core.errors import DataError, MissingRun
+from recbias.core.errors import DataError, MissingRun, describe_exception
 from recbias.core.files import convert_read_errors, has_file, read_input, to_local_path
 from recbias.core.grouping import JOIN
 from recbias.core.measures import METRICS, SIGNIFICANCE, TABLES, Table
@@ -266,15 +266,19 @@ def _summarize(folder: Path) -> dict[str, Any]:
     manifest = read_manifest(folder / "manifest.json")
     _require_file(folder / METRICS.file)
     _require_whole_files(folder, manifest)
-    values = (
-        manifest.get("name", ""),
-        folder.name,
-        manifest.get("started", ""),
-        float(manifest.get("seconds") or 0.0),
-        [model["label"] for model in manifest.get("models", [])],
-        len(manifest.get("failures", [])),
-        sum(check["failed"] for check in manifest.get("checks", [])),
-        folder,
-        manifest.get("limit"),
-    )
+    try:
+        values = (
+            manifest["name"],
+            folder.name,
+            manifest["started"],
+            float(manifest["seconds"]),
+            [model["label"] for model in manifest["models"]],
+            len(manifest["failures"]),
+            sum(check["failed"] for check in manifest.get("checks", [])),
+            folder,
+            manifest.get("limit"),
+        )
+    except (KeyError, TypeError) as error:
+        reason = f"manifest.json is not that of a run ({describe_exception(error)})"
+        raise MissingRun(reason, where=str(folder)) from error
     return dict(zip(RUN_COLUMNS, values, strict=True))
