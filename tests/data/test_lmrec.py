@@ -151,7 +151,7 @@ def test_the_queries_need_the_dataset_of_the_release() -> None:
 def test_the_release_is_downloaded_at_a_fixed_commit() -> None:
     source = find_source("lmrec-release")
     assert source.base == "https://github.com/TinaBBB/Unintended-Bias-LMRec/archive/"
-    assert source.files == ("5dcf7332b974e0186c3e147fb6bcc5df063d184e.zip",)
+    assert source.files == ["5dcf7332b974e0186c3e147fb6bcc5df063d184e.zip"]
     assert source.digest == ""  # GitHub publishes no checksum of its archives
     assert FOLDER.parts[1:3] == Path(source.holds[0]).parts[:2]
 

@@ -34,20 +34,36 @@ ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
 RATED = TableColumns(needed={"item_id": "id"}, optional={"rating": "float32"})
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tsv.gz", "t.parquet"])
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz", "t.parquet", "t.jsonl", "t.xlsx"])
 def test_every_kind_of_file_gives_the_same_columns(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    cells = [("item_id", "note"), ("007", "a, b"), ("7", "שלום"), ("😀", "")]
+    cells: list[tuple[str, ...]] = [
+        ("item_id", "note"), ("007", "a, b"), ("7", "שלום"), ("😀", "")
+    ]  # fmt: skip
+    columns = {name: list(texts) for name, *texts in zip(*cells, strict=True)}
     if name.endswith(".parquet"):
-        columns = {name: list(texts) for name, *texts in zip(*cells, strict=True)}
         parquet.write_table(pa.table(columns), path)
+    elif name.endswith(".jsonl"):
+        pd.DataFrame(columns).to_json(path, orient="records", lines=True)
+    elif name.endswith(".xlsx"):
+        write_excel(path, cells)
     else:
         mark = "\t" if ".tsv" in name else ","
         text = "".join(mark.join(f'"{cell}"' for cell in row) + "\n" for row in cells).encode()
         path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     table = read_file(path, ITEMS)
+    assert list_file_columns(path) == ["item_id", "note"]
     assert table.texts("item_id").tolist() == ["007", "7", "😀"]
     assert table.optional("note").tolist() == ["a, b", "שלום", None]
+
+
+def test_cells_of_json_are_those_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"item_id": 7, "genres": ["A", "B"], "year": 1999.5}\n{"item_id": "x"}\n')
+    rows = read_file(path, ITEMS)
+    assert rows.texts("item_id").tolist() == ["7", "x"]
+    assert infer_column(rows["genres"]).tolist() == ["A|B", None]
+    np.testing.assert_array_equal(infer_column(rows["year"]), [1999.5, np.nan])
 
 
 @pytest.mark.parametrize(

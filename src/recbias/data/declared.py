@@ -43,6 +43,7 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import MissingFile
 from recbias.core.files import has_file
+from recbias.data.tables import match_reviews
 from recbias.formats.delimited import BadLines, Layout, Table, read_table
 from recbias.formats.identifiers import align_columns, encode, scatter, to_texts
 from recbias.formats.interactions import to_seconds
@@ -427,9 +428,11 @@ class Declared:
         item_codes, items = _encode(rows, own.get("items"), tables.pop("items", None), "item")
         reviews, others = None, tables.pop("reviews", None)
         if "text" in rows.column_names:
-            reviews = Reviews(user_codes, item_codes, _to_strings(rows["text"]))
+            texts = np.asarray(pc.fill_null(rows["text"], "").to_numpy(), dtype=object)
+            reviews = Reviews(user_codes, item_codes, texts)
         elif others is not None:
-            reviews = _read_reviews(others, folder, users.ids, items.ids)
+            texts = others.read(folder).cells
+            reviews = match_reviews(others.files[0], texts, users.ids, items.ids)
         columns = {
             name: _read_first(rows[name], item_codes, len(items.ids))
             for name in _list_item_columns({"interactions": table})
@@ -586,21 +589,6 @@ def _read_joined(table: _Table, folder: Folder, items: Vocabulary) -> AnyArray:
     groups = frame[frame["value"] != ""].drop_duplicates().groupby("code", sort=True)["value"]
     joined: pd.Series[Any] = groups.agg(SEPARATOR.join)
     return scatter(joined.index.to_numpy(np.int32), joined.to_numpy(object), len(items))
-
-
-def _to_strings(column: Any) -> AnyArray:
-    return np.asarray(pc.fill_null(column, "").to_numpy(), dtype=object)
-
-
-def _read_reviews(table: _Table, folder: Folder, users: Vocabulary, items: Vocabulary) -> Reviews:
-    """Return the reviews of a file of their own by the users, and of the items, of a dataset."""
-    rows = table.read(folder)
-    by, of = users.find(_to_strings(rows["user_id"])), items.find(_to_strings(rows["item_id"]))
-    known = (by >= 0) & (of >= 0)
-    if n_excluded := int(np.count_nonzero(~known)):
-        reason = "by other users or of other items"
-        warn(f"{table.files[0]}: excluded {n_excluded:,} review(s) {reason}")
-    return Reviews(by[known], of[known], _to_strings(rows["text"])[known])
 
 
 def _read_times(rows: Any, name: str) -> AnyArray | None:

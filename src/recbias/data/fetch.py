@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
@@ -208,12 +208,12 @@ class Source:
     name: str
     licence: str
     citation: str
-    files: tuple[str, ...]
+    files: Sequence[str]
     base: str = ""
     digest: str | Mapping[str, str] = ""
     inner: str = ""
     folder: str = ""
-    holds: tuple[str, ...] = ()
+    holds: Sequence[str] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     manual: str = ""
 
@@ -234,13 +234,12 @@ class Source:
 def read_sources() -> dict[str, Source]:
     """Read the sources of all datasets, by name."""
     path = Path(__file__).with_name("sources.yaml")
-    content: Mapping[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    sources = {}
-    for name, entry in content["datasets"].items():
-        texts = {key: tuple(entry[key]) for key in ("files", "holds") if key in entry}
-        defaults = {"name": name, "folder": name, "holds": texts["files"]}
-        terms = content["terms"][entry.pop("terms")]
-        sources[name] = Source(**(defaults | entry | texts | terms))
+    entries: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    del entries["_terms"]
+    sources = {
+        name: Source(**({"name": name, "folder": name, "holds": entry["files"]} | entry))
+        for name, entry in entries.items()
+    }
     return sources | {source.name: source for source in _read_declared()}
 
 
@@ -250,16 +249,14 @@ def _read_declared() -> Iterator[Source]:
         entry, cls = read_declaration(name), getattr(declared, name)
         if "download" not in entry:  # its several downloads are in sources.yaml
             continue
-        download = {
-            key: tuple(x) if isinstance(x, list) else x for key, x in entry["download"].items()
-        }
+        download = dict(entry["download"])
         each = download.pop("each", ())
         terms = {key: entry[key] for key in ("licence", "citation", "counts") if key in entry}
         side = {"side": tuple(entry["sides"])} if "sides" in entry else {}
         for chosen in product(*(get_args(cls.__annotations__[setting]) for setting in each)):
             dataset = cls(**dict(zip(each, chosen, strict=True)), **side)
-            names = tuple(dataset.list_files())
-            fields = {"files": () if "manual" in download else names, "holds": names}
+            names = dataset.list_files()
+            fields = {"files": [] if "manual" in download else names, "holds": names}
             yield Source(name=dataset.fetch_name, **({"folder": name} | fields | terms | download))
 
 

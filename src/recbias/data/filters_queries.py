@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from annotated_types import Gt, Le
 
@@ -17,7 +16,6 @@ from recbias.core.dataset import (
     AnyArray,
     Attributes,
     BoolArray,
-    Codes,
     Dataset,
     Interactions,
     Vocabulary,
@@ -126,15 +124,11 @@ class Deduplicate(_RowFilter):
     def apply(self, dataset: Dataset, rng: np.random.Generator) -> Dataset:
         """Return the dataset without repeated pairs."""
         rows = dataset.interactions
-        keys = encode_pairs(rows)
-        is_selected = np.ones(len(rows), dtype=bool)
-        ordered = np.sort(keys)
-        if (ordered[1:] == ordered[:-1]).any():
-            times = np.zeros(len(rows)) if rows.times is None else rows.times
-            order = np.lexsort((-rows.values if self.keep == "max" else times, keys))
-            new = keys[order][1:] != keys[order][:-1]
-            at_edge = np.append(new, True) if self.keep == "last" else np.insert(new, 0, True)
-            is_selected[order] = at_edge
+        keys, is_selected = encode_pairs(rows), np.ones(len(rows), dtype=bool)
+        times = np.zeros(len(rows)) if rows.times is None else rows.times
+        order = np.lexsort((-rows.values if self.keep == "max" else times, keys))
+        side: Literal["first", "last"] = "last" if self.keep == "last" else "first"
+        is_selected[order] = ~pd.Series(keys[order]).duplicated(side).to_numpy()
         return _select_rows(dataset, is_selected, f"deduplicate ({self.keep})")
 
 
@@ -238,38 +232,20 @@ class Period(_RowFilter):
 
 
 def find_k_core(rows: Interactions, k: int) -> BoolArray:
-    """Return which rows are in the k-core, ``bool[n]``.
-
-    Rows are counted once; each round then subtracts the counts of the rows that it excludes.
-    """
-    counts = [rows.user_counts(), rows.item_counts()]
+    """Return which rows are in the k-core, ``bool[n]``."""
     in_core = np.ones(len(rows), dtype=bool)
-    codes: list[Codes] = [rows.users, rows.items]
-    positions: AnyArray = np.arange(len(rows), dtype=np.min_scalar_type(len(rows)))
-    while (is_excluded := _find_below(codes, counts, k)).any():
-        in_core[positions[is_excluded]] = False
-        is_kept = ~is_excluded
-        positions = positions[is_kept]
-        for side in range(2):  # one after the other, so that few copies are held at once
-            excluded = np.bincount(codes[side][is_excluded], minlength=counts[side].size)
-            counts[side] = counts[side] - excluded
-            codes[side] = codes[side][is_kept]
-    return in_core
+    while True:
+        users, items = rows.users[in_core], rows.items[in_core]
+        is_kept = (np.bincount(users)[users] >= k) & (np.bincount(items)[items] >= k)
+        if is_kept.all():
+            return in_core
+        in_core[in_core] = is_kept
 
 
 def find_largest_k(rows: Interactions) -> int:
     """Return the largest k whose k-core is not empty; 0 without rows."""
     candidates = range(1, int(rows.user_counts().max(initial=0)) + 1)
     return bisect(candidates, 0, key=lambda k: not find_k_core(rows, k).any())
-
-
-def _find_below(sides: list[Codes], counts: list[npt.NDArray[np.int64]], k: int) -> BoolArray:
-    is_below: BoolArray = np.zeros(sides[0].size, dtype=bool)
-    for codes, of_code in zip(sides, counts, strict=True):
-        is_sparse = (of_code > 0) & (of_code < k)
-        if is_sparse.any():
-            is_below |= is_sparse[codes]
-    return is_below
 
 
 def _select_rows(

@@ -38,7 +38,7 @@ from recbias.formats.interactions import (
     select_relevant,
 )
 from recbias.formats.tables import list_file_columns, refuse_unknown
-from recbias.kernels.sparse import argsort_codes, sort_within_groups
+from recbias.kernels.sparse import argsort_codes
 
 _MAX_LISTED = 3
 
@@ -232,28 +232,14 @@ def _shuffle(rows: Interactions, rng: np.random.Generator) -> AnyArray:
 
 def shuffle_within_users(rows: Interactions, rng: np.random.Generator) -> AnyArray:
     """Return the positions of the rows grouped by user, in the order of ``_shuffle``."""
-    order = _order_by_user_and_item(rows)
-    places = np.empty_like(order)
-    places[rng.permutation(len(rows))] = np.arange(len(rows), dtype=order.dtype)
-    sort_within_groups(order, places, _find_starts(rows))
-    return order
+    order = _shuffle(rows, rng)
+    return order[argsort_codes(rows.users[order], rows.n_users)]
 
 
 def _order_by_user_and_item(rows: Interactions) -> AnyArray:
     """Return the positions of the rows by user and item; repeated rows keep their order."""
-    order = argsort_codes(rows.users, rows.n_users)
-    items, starts = rows.items[order], _find_starts(rows)
-    sort_within_groups(order, items, starts)
-    is_repeated = items[1:] == items[:-1]
-    is_repeated[starts[(starts > 0) & (starts < len(rows))] - 1] = False  # of another user
-    if is_repeated.any():
-        by_item = argsort_codes(rows.items, rows.n_items)
-        order = by_item[argsort_codes(rows.users[by_item], rows.n_users)]
-    return order
-
-
-def _find_starts(rows: Interactions) -> AnyArray:
-    return np.concatenate([[0], np.cumsum(rows.user_counts())])
+    by_item = argsort_codes(rows.items, rows.n_items)
+    return by_item[argsort_codes(rows.users[by_item], rows.n_users)]
 
 
 def _rank_within_items(rows: Interactions, rng: np.random.Generator) -> tuple[AnyArray, _Counts]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -188,21 +189,31 @@ def _select_reviews(
 ) -> Reviews | None:
     if table is None:
         return None
-    user_column, item_column, texts = (table[name] for name in _REVIEWS.needed)
-    if not pa.types.is_string(texts.type):
+    if not pa.types.is_string(table["text"].type):
         message, where = "is a column of numbers, not of text", f"{table.path}: text"
         raise MalformedLine(message, where=where, remedy="write the reviews as text")
-    users = user_ids.find(np.asarray(user_column.to_numpy(), dtype=object))
-    items = item_ids.find(np.asarray(item_column.to_numpy(), dtype=object))
-    is_known = (users >= 0) & (items >= 0)
-    if is_known.size and not is_known.any():
+    reviews = match_reviews(table.path.name, table.cells, user_ids, item_ids)
+    if len(table) and not len(reviews):
         message = "every review is by a user or of an item that the other tables lack"
         remedy = "compare the identifiers, or remove interactions to use the reviews instead"
-        for ids, column in ((user_ids, user_column), (item_ids, item_column)):
-            remedy = ids.compare_spelling(pc.unique(column).to_pylist()) or remedy
+        for ids, name in ((user_ids, "user_id"), (item_ids, "item_id")):
+            remedy = ids.compare_spelling(pc.unique(table[name]).to_pylist()) or remedy
         raise NothingLeft(message, where=f"{table.path}", remedy=remedy)
-    if n_excluded := int(np.count_nonzero(~is_known)):
-        name = table.path.name
+    return reviews
+
+
+def match_reviews(name: str, rows: Any, user_ids: Vocabulary, item_ids: Vocabulary) -> Reviews:
+    """Return the reviews of a file that are by the users, and of the items, of a dataset.
+
+    ``rows`` are the columns ``user_id``, ``item_id`` and ``text``.
+    """
+    texts, *ids = (
+        np.asarray(pc.fill_null(rows[name], "").to_numpy(), dtype=object)
+        for name in ("text", "user_id", "item_id")
+    )
+    users, items = user_ids.find(ids[0]), item_ids.find(ids[1])
+    is_known = (users >= 0) & (items >= 0)
+    n_excluded = int(np.count_nonzero(~is_known))
+    if n_excluded and is_known.any():
         warn(f"{name}: excluded {n_excluded:,} review(s) by other users or of other items")
-    rows = np.asarray(texts.to_numpy(), dtype=object)[is_known]
-    return Reviews(users[is_known], items[is_known], rows)
+    return Reviews(users[is_known], items[is_known], texts[is_known])

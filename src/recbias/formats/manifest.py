@@ -227,17 +227,10 @@ def parse_manifest(text: str | bytes) -> Manifest:
     ValueError: it is not the manifest of a run: models.0.label: Input should be a valid string
     """
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        message = f"it is not JSON: {error}"
-        raise ValueError(message) from error
-    if not isinstance(content, dict):
-        message = "it is not a JSON object"
-        raise ValueError(message)  # noqa: TRY004  the text is at fault
-    try:
-        return Manifest.model_validate(content)
+        return Manifest.model_validate_json(text)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, fault["loc"]))
-        message = f"it is not the manifest of a run: {place}: {fault['msg']}"
+        place = "".join(f"{step}." for step in fault["loc"]).removesuffix(".")
+        found = ": ".join(filter(None, [place, fault["msg"]]))
+        message = f"it is not the manifest of a run: {found}"
         raise ValueError(message) from error

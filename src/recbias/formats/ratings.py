@@ -94,8 +94,7 @@ def write_sheets(
         raise Contradiction(message, where="question", remedy="give the question another name")
     paths = [folder / f"rater-{number + 1}.csv" for number in range(n_raters)]
     for path in (*paths, folder / KEY_FILE):
-        if path.exists():
-            raise _refuse_overwriting(path)
+        _refuse_existing(path)
     width = len(str(len(contents)))
     numbers = [f"item-{number + 1:0{width}}" for number in rng.permutation(len(contents))]
     texts = [[clean_cell(content.cells[name]) for name in columns] for content in contents]
@@ -136,13 +135,10 @@ def _write_json_lines(path: Path, records: Iterable[Mapping[str, object]]) -> Pa
 
 
 def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
-    """Write a new file; raises Unwritable if it exists."""
+    _refuse_existing(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("xb") as stream:
-            stream.write(text.encode(encoding, errors="backslashreplace"))
-    except FileExistsError as error:
-        raise _refuse_overwriting(path) from error
+        path.write_bytes(text.encode(encoding, errors="backslashreplace"))
     except OSError as error:
         remedy = "free some space, or give a folder that you may write to"
         message = f"cannot be written: {error.strerror or error}"
@@ -150,9 +146,10 @@ def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def _refuse_overwriting(path: Path) -> Unwritable:
-    remedy = "give another name or folder: a filled sheet is never overwritten"
-    return Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        remedy = "give another name or folder: a filled sheet is never overwritten"
+        raise Unwritable("exists and is not overwritten", where=str(path), remedy=remedy)
 
 
 def parse_answers(text: str) -> Mapping[str, float]:

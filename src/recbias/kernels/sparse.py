@@ -196,34 +196,6 @@ def argsort_codes(codes: Codes, n_codes: int) -> AnyArray:
     return columns
 
 
-def sort_within_groups(values: AnyArray, keys: AnyArray, starts: AnyArray) -> None:
-    """Sort the values of each group by their keys, in place, and the keys with them.
-
-    The groups follow each other, so that each is sorted within the cache of a processor. Values
-    of equal keys are in no order.
-
-    Args:
-        values: ``[n]``.
-        keys: Integers of at least 0, ``[n]``.
-        starts: Where each group starts, and n, ``[n_groups + 1]``.
-
-    >>> values, keys = np.array([7, 8, 9, 5]), np.array([3, 1, 2, 0], dtype=np.int32)
-    >>> sort_within_groups(values, keys, np.array([0, 3, 4]))
-    >>> values.tolist(), keys.tolist()
-    ([8, 9, 7, 5], [1, 2, 3, 0])
-    """
-    if keys.size <= _MOST_SORTED:
-        order = np.lexsort((keys, np.repeat(np.arange(starts.size - 1), np.diff(starts))))
-        values[:], keys[:] = values[order], keys[order]
-        return
-    from scipy.sparse import csr_array
-
-    shape = (starts.size - 1, int(keys.max(initial=0)) + 1)
-    rows = csr_array((values, keys, starts.astype(keys.dtype)), shape=shape)
-    rows.sort_indices()
-    values[:], keys[:] = rows.data, rows.indices
-
-
 def build_rows(
     codes: AnyArray, included: BoolArray, n_columns: int, values: npt.ArrayLike = 1.0
 ) -> Matrix:
