@@ -168,8 +168,8 @@ def test_a_search_is_a_row_with_its_best_trial_and_the_importances(tmp_path: Pat
     ("name", "text", "message"),
     [
         ("manifest.json", None, "manifest.json does not exist"),
-        ("manifest.json", "{", "not JSON"),
-        ("manifest.json", "[]", "not a JSON object"),
+        ("manifest.json", "{", "not the manifest of a run"),
+        ("manifest.json", "[]", "not the manifest of a run"),
         ("metrics.csv", None, "metrics.csv does not exist"),
         ("metrics.csv", "", "cannot be read"),
         ("metrics.csv", ",".join(METRICS.names) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
