@@ -248,24 +248,6 @@ def test_jobs_that_need_a_failed_trial_compute_nothing(
     assert observer.records[-1] is executor.records[record.digest] is record
 
 
-@pytest.mark.parametrize(
-    ("exit_code", "message"),
-    [
-        (-9, "the worker process died (signal 9)"),
-        (127, "the worker process died (exit code 127)"),
-    ],
-)
-def test_a_dead_worker_is_a_failure_of_its_stage(
-    plan_and_store: tuple[Plan, Store], exit_code: int, message: str
-) -> None:
-    plan, store = plan_and_store
-    jobs = Jobs.from_plan(plan, Executor(store, Silent()))
-    (record,) = jobs.report_dead_worker(jobs.take()[0], exit_code)
-    assert record.failure is not None
-    assert record.failure.message == message
-    assert "--workers 1" in record.failure.help
-
-
 def test_stored_trials_are_reported_as_reused(plan_and_store: tuple[Plan, Store]) -> None:
     plan, store = plan_and_store
     run_model(Executor(store, Silent()), plan.model_plans[0])
@@ -364,15 +346,6 @@ def test_a_lost_device_or_process_keeps_the_checkpoint(
     assert failure is not None
     assert (failure.message, failure.help, failure.user) == (message, remedy, False)
     assert discarded == []
-
-
-def test_a_plugin_that_exits_is_a_failure() -> None:
-    def work() -> None:
-        raise SystemExit(0)
-
-    _, failure = attempt(work)
-    assert failure is not None
-    assert failure.message == "SystemExit: 0"
 
 
 @pytest.mark.parametrize("error", [AssertionError(), SystemExit(0), KeyError("a"), OSError("b")])

@@ -42,18 +42,6 @@ from recbias.reports.render import (
 )
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import build_check_table, describe_missing_outputs
-from recbias.reports.wording import (
-    Cell,
-    Column,
-    Table,
-    format_count,
-    interval_cell,
-    make_heading,
-    number_cell,
-    pick,
-    tabulate,
-    ungroup,
-)
 from recbias.statistics.intervals import compare_share_ratio, detect_difference
 
 _POWER = 0.8  # the power of the smallest detectable differences
@@ -235,7 +223,7 @@ class Form:
     """A form of the card: its title, its tables, and what the run cannot fill in."""
 
     title: str
-    tables: Sequence[Table]
+    tables: Sequence[wording.Table]
     missing: Sequence[str]
 
 
@@ -258,7 +246,7 @@ def _render_pages(
     name: str,
     card: Card,
     content: Content,
-    tables: Sequence[Table | None],
+    tables: Sequence[wording.Table | None],
     form: Form | None = None,
 ) -> Iterator[tuple[str, str]]:
     for kind in ("md", "html"):
@@ -351,37 +339,37 @@ def _list_limits(card: Card) -> list[str]:
         lines.append(f"Undefined values, excluded from the means: {undefined}.")
     for noun, name in (("estimate", "metrics.csv"), ("comparison", "significance.csv")):
         if n := limits[f"omitted_{noun}s"]:
-            lines.append(f"{format_count(n, noun)} of a target: only in {name}.")
+            lines.append(f"{wording.format_count(n, noun)} of a target: only in {name}.")
     return [*lines, _COVERED]
 
 
-def _tabulate_estimates(card: Card) -> Table:
+def _tabulate_estimates(card: Card) -> wording.Table:
     """Return the estimates, those over all queries before those of groups and targets."""
     rows = []
     for row in sorted(card.estimates, key=lambda row: (bool(row["target"]), bool(row["group"]))):
         numbers = {name: math.nan if row[name] is None else row[name] for name in VALUE_COLUMNS}
         places = wording.count_decimals(numbers[name] for name in ("value", "ci_low", "ci_high"))
         rows.append({**row, **numbers, "places": places})
-    return tabulate(
+    return wording.tabulate(
         "Estimates",
         rows,
         {
-            "metric": lambda row: make_heading(row["metric"]),
-            **pick(*(name for name in _PLACE if len({row[name] for row in rows}) > 1)),
-            "value": lambda row: number_cell(row["value"], row["places"]),
-            "95% interval": lambda row: interval_cell(
+            "metric": lambda row: wording.make_heading(row["metric"]),
+            **wording.pick(*(name for name in _PLACE if len({row[name] for row in rows}) > 1)),
+            "value": lambda row: wording.number_cell(row["value"], row["places"]),
+            "95% interval": lambda row: wording.interval_cell(
                 row["ci_low"], row["ci_high"], row["places"], "none"
             ),
-            "n": lambda row: number_cell(row["n"], 0),
-            "undefined": lambda row: number_cell(row["undefined"], 0),
+            "n": lambda row: wording.number_cell(row["n"], 0),
+            "undefined": lambda row: wording.number_cell(row["undefined"], 0),
         },
         [_N],
     )
 
 
-def _tabulate_definitions(content: Content) -> Table:
+def _tabulate_definitions(content: Content) -> wording.Table:
     """Return one row for each definition, with the metrics that share it."""
-    return tabulate(
+    return wording.tabulate(
         "Definitions",
         content.definitions,
         {
@@ -397,11 +385,11 @@ def _tabulate_definitions(content: Content) -> Table:
     )
 
 
-def _shorten(table: Table) -> Table:
+def _shorten(table: wording.Table) -> wording.Table:
     """Return a table of the first rows, and a note on the others."""
     if len(table.rows) <= _MOST_LINES:
         return table
-    more = f"{format_count(len(table.rows) - _MOST_LINES, 'more row')} in card.json."
+    more = f"{wording.format_count(len(table.rows) - _MOST_LINES, 'more row')} in card.json."
     return replace(table, rows=table.rows[:_MOST_LINES], notes=(more, *table.notes))
 
 
@@ -493,24 +481,26 @@ def _find_obstacle(metric: views.Definition) -> str:
     return ""
 
 
-def _list_tables(run: RunTables, metric: views.Definition) -> Iterator[Table]:
+def _list_tables(run: RunTables, metric: views.Definition) -> Iterator[wording.Table]:
     """Yield the table of each dataset of a metric by group, where individuals have values."""
     if run.per_unit is None or _find_obstacle(metric):
         return
     rows = run.per_unit.astype(dict.fromkeys(("group", "metric", "target", "dataset"), str))
     rows = rows[~rows["model"].isin(views.list_baselines(run)) & (rows["target"] == "")]
     titles = [views.format_title(*pair) for pair in zip(rows["metric"], rows["k"], strict=True)]
-    rows, plain = rows.assign(title=titles), ungroup(metric.title)
+    rows, plain = rows.assign(title=titles), wording.ungroup(metric.title)
     values = rows[(rows["title"] == metric.title) & ~rows["group"].isin({"", SERVED})]
     sample = rows[(rows["title"] == plain) & (rows["group"] == "")]
     asked = {each["dataset"]: each.get("asked", 0) for each in run.manifest.get("queries", [])}
     for dataset, own in values.groupby("dataset", sort=False):
-        title = f"{make_heading(plain)} by {metric.parameters['by']}, {dataset}"
+        title = f"{wording.make_heading(plain)} by {metric.parameters['by']}, {dataset}"
         everybody = sample[sample["dataset"] == dataset]
         yield _tabulate_rates(own, everybody, title, int(asked.get(str(dataset), 0)))
 
 
-def _tabulate_rates(values: pd.DataFrame, sample: pd.DataFrame, title: str, asked: int) -> Table:
+def _tabulate_rates(
+    values: pd.DataFrame, sample: pd.DataFrame, title: str, asked: int
+) -> wording.Table:
     """Return one row for each model and category; the sample are all individuals, if known."""
     context = ["model", "seed", "fold"]
     scored, n_known = values.dropna(subset=["value"]), values["unit_id"].nunique()
@@ -549,18 +539,18 @@ def _tabulate_rates(values: pd.DataFrame, sample: pd.DataFrame, title: str, aske
         _NOTE,
     ]
     kind = "selected" if is_selection else "above the median"
-    columns: dict[str, Callable[[Any], Cell | str]] = {
-        **pick("model", "category"),
-        "individuals": lambda row: number_cell(row["size"], 0),
-        kind: lambda row: number_cell(row["sum"], int(several)),
-        "rate": lambda row: number_cell(row["rate"], 3),
-        "95% interval": lambda row: interval_cell(row["low"], row["high"], 3),
-        "impact ratio": lambda row: number_cell(row["ratio"], 3),
-        "its 95% interval": lambda row: interval_cell(
+    columns: dict[str, Callable[[Any], wording.Cell | str]] = {
+        **wording.pick("model", "category"),
+        "individuals": lambda row: wording.number_cell(row["size"], 0),
+        kind: lambda row: wording.number_cell(row["sum"], int(several)),
+        "rate": lambda row: wording.number_cell(row["rate"], 3),
+        "95% interval": lambda row: wording.interval_cell(row["low"], row["high"], 3),
+        "impact ratio": lambda row: wording.number_cell(row["ratio"], 3),
+        "its 95% interval": lambda row: wording.interval_cell(
             row["ratio_low"], row["ratio_high"], 3, "none"
         ),
     }
-    return tabulate(title, rows, columns, notes)
+    return wording.tabulate(title, rows, columns, notes)
 
 
 def _list_rates(counts: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
@@ -592,16 +582,16 @@ def fill_eu(run: RunTables) -> Form:
     Source:
         Delegated Regulation (EU) 2024/436; Regulation (EU) 2022/2065, Article 37.
     """
-    checks, tables, missing = build_check_table(run), list[Table](), list[str]()
+    checks, tables, missing = build_check_table(run), list[wording.Table](), list[str]()
     if checks is None:
         missing.append("the run has no benchmark: add checks: to the spec.")
     else:
-        columns = (Column("obligation"), *checks.columns, Column("supports"))
+        columns = (wording.Column("obligation"), *checks.columns, wording.Column("supports"))
         rows = []
         for row in checks.rows:
             conclusion = _CONCLUSIONS.get(row[-1].text.partition(" ")[0], "no conclusion")
-            rows.append((Cell("to be named"), *row, Cell(conclusion)))
-        tables.append(Table("Benchmarks and findings", columns, tuple(rows)))
+            rows.append((wording.Cell("to be named"), *row, wording.Cell(conclusion)))
+        tables.append(wording.Table("Benchmarks and findings", columns, tuple(rows)))
     title = "Findings for an audit report under Delegated Regulation (EU) 2024/436"
     return Form(title, tables, [*missing, *_MISSING_OF_EU])
 

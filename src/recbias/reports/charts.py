@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +56,6 @@ def describe_intervals(intervals: Sequence[Interval]) -> str:
 # ---- axes ----
 
 _TOP, _FOOT = 34.0, 54.0
-_ROOM = 44.0  # the least distance of two ticks
 _LOG_RATIO = 30  # the ratio of the ends from which an axis is logarithmic
 
 
@@ -69,21 +67,15 @@ class Axis:
         title: The title.
         note: A note behind it.
         lines: Values with a line across the chart, and the class of each.
-        band: The ends of a shaded range.
         span: The ends of the axis, by default those of the values.
         may_be_log: Whether it is logarithmic where its ends are far apart.
-        ticks: Its ticks where they have room, by default round values.
-        unit: What the labels of the ticks end in.
     """
 
     title: str
     note: str = ""
     lines: Mapping[float, str] = field(default_factory=dict)
-    band: tuple[float, float] | None = None
     span: tuple[float, float] | None = None
     may_be_log: bool = False
-    ticks: Sequence[float] | None = None
-    unit: str = ""
 
     def make_scale(self, values: Sequence[float], start: float, end: float) -> Scale:
         """Return the scale of some values."""
@@ -93,15 +85,7 @@ class Axis:
             return Scale(*self.span, start, end, is_log)
         if is_log:
             return Scale(low / 1.2, high * 1.2, start, end, log=True)
-        ends = [1.5 * end for end in self.band or ()]
-        return Scale(*svg.pad_range([*values, *self.lines, *ends]), start, end)
-
-    def choose_ticks(self, scale: Scale) -> Sequence[float]:
-        """Return the ticks on a scale."""
-        places = [scale.at(value) for value in self.ticks or ()]
-        if self.ticks and all(b - a >= _ROOM for a, b in itertools.pairwise(places)):
-            return self.ticks
-        return scale.choose_ticks()
+        return Scale(*svg.pad_range([*values, *self.lines]), start, end)
 
 
 @dataclass(frozen=True)
@@ -121,15 +105,11 @@ class _Axes:
         """Return both axes with their ticks, lines and bands."""
         left, right, top, bottom = self.x.start, self.x.end, self.y.end, self.y.start
         elements = []
-        for tick in self.y_axis.choose_ticks(self.y):
-            y, label = self.y.at(tick), f"{svg.format_tick(tick)}{self.y_axis.unit}"
+        for tick in self.y.choose_ticks():
+            y = self.y.at(tick)
             elements.append(svg.draw_line((left, y), (right, y), "grid"))
-            elements.append(svg.draw_text((left - 7, y + 4.5), label, "tick end"))
-        elements.append(svg.draw_x_axis(self.x, self.x_axis.choose_ticks(self.x), top, bottom))
-        if self.y_axis.band:
-            low, high = map(self.y.at, self.y_axis.band)
-            corners = (left, low), (right, low), (right, high), (left, high)
-            elements.append(svg.draw_area(corners, "band c0"))
+            elements.append(svg.draw_text((left - 7, y + 4.5), svg.format_tick(tick), "tick end"))
+        elements.append(svg.draw_x_axis(self.x, self.x.choose_ticks(), top, bottom))
         for value, class_ in self.x_axis.lines.items():
             x = self.x.at(value)
             elements.append(svg.draw_line((x, top), (x, bottom), class_))
@@ -236,7 +216,7 @@ def draw_rows(
     """
     has_boxes = any(row.box for row in rows)
     names = series if len(series) > 1 else ()
-    legend, top = _draw_box_key() if has_boxes else svg.draw_legend(names, line_label)
+    legend, top = svg.draw_legend(names, line_label)
     most = max(len(row.marks) for row in rows)
     height = 30.0 if has_boxes else 22.0 if most < 2 else 12.0 + 9.0 * most
     heights = [height if row.ends else _HEAD for row in rows]
@@ -306,16 +286,6 @@ def _draw_box(box: Box, label: str, scale: Scale, y: float) -> Safe:
         svg.draw_line((median, y - 9), (median, y + 9), "median"),
         svg.draw_marker((scale.at(box.mean), y), svg.DIAMOND, "mean", radius=3.8),
     )
-
-
-def _draw_box_key() -> tuple[Safe, float]:
-    key = join(
-        svg.draw_marker((12, 12), svg.DIAMOND, "mean", radius=3.8),
-        svg.draw_text((21, 16), "mean"),
-        svg.draw_line((76, 5), (76, 20), "median"),
-        svg.draw_text((84, 16), "median"),
-    )
-    return key, _TOP
 
 
 # ---- points ----

@@ -151,7 +151,7 @@ def _draw_groups(
 
 
 def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
-    """Return the differences from the published values, with the band of the tolerance."""
+    """Return the differences from the published values, with lines at the tolerance."""
     rows = [
         row
         for row in to_records(reference)
@@ -178,16 +178,17 @@ def _draw_reference(run: RunTables, reference: pd.DataFrame, name: str) -> Plot:
             )
         )
     n_within = sum(row["within"] for row in rows)
+    lines = {0.0: "zero", tolerance: "neutral", -tolerance: "neutral"}
     return charts.draw_points(
         dots,
         charts.Axis("Published value", may_be_log=True),
-        charts.Axis("Measured minus published", lines={0.0: "zero"}, band=(-tolerance, tolerance)),
+        charts.Axis("Measured minus published", lines=lines),
         330.0,
         name=name,
         title="Differences from the published table",
         caption=(
-            f"Each point is a value of the published table. In the band ({n_within:,} of "
-            f"{len(rows):,}) the difference is at most {tolerance:g}"
+            "Each point is a value of the published table. Between the dashed lines "
+            f"({n_within:,} of {len(rows):,}) the difference is at most {tolerance:g}"
             f"{'; diamonds are beyond it' * (n_within < len(rows))}."
         ),
     )

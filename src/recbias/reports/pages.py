@@ -11,19 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.reports import svg
-from recbias.reports.charts import (
-    Axis,
-    Dot,
-    Interval,
-    Line,
-    Mark,
-    Row,
-    draw_lines,
-    draw_points,
-    draw_rows,
-    stack_plots,
-)
+from recbias.reports import charts, svg
 from recbias.reports.render import Section, replace_undefined, write_sections
 from recbias.reports.run import to_records
 from recbias.reports.svg import Plot, Scale
@@ -62,24 +50,24 @@ def draw_explanation(
     return plots
 
 
-def _mark(row: Mapping[str, Any], column: str, name: str, series: int = 0) -> Mark:
-    interval = Interval.of_row(row, column)
-    return Mark(interval, series, f"{name}: {interval.describe(4)}")
+def _mark(row: Mapping[str, Any], column: str, name: str, series: int = 0) -> charts.Mark:
+    interval = charts.Interval.of_row(row, column)
+    return charts.Mark(interval, series, f"{name}: {interval.describe(4)}")
 
 
 def _draw_parts(parts: pd.DataFrame) -> Plot:
     """Return the part of each property by both methods, the largest first, and the rest."""
     methods = parts["method"].unique().tolist()
-    marks: dict[str, list[Mark]] = {}
+    marks: dict[str, list[charts.Mark]] = {}
     for row in to_records(parts):
         name, method = row["property"], row["method"]
         mark = _mark(row, "part", f"{name}, {method}", methods.index(method))
         marks.setdefault(name, []).append(mark)
-    *known, rest = (Row(name, tuple(own)) for name, own in marks.items())
+    *known, rest = (charts.Row(name, tuple(own)) for name, own in marks.items())
     known.sort(key=lambda row: -abs(row.marks[0].interval.value))
-    return draw_rows(
+    return charts.draw_rows(
         [*known, rest],
-        Axis("part of the gap", lines={0.0: "neutral"}),
+        charts.Axis("part of the gap", lines={0.0: "neutral"}),
         series=methods,
         line_label="nothing",
         name="parts",
@@ -90,12 +78,12 @@ def _draw_parts(parts: pd.DataFrame) -> Plot:
 
 def _draw_interventions(interventions: pd.DataFrame) -> Plot:
     before, *changes, after = (
-        Row(row["change"], (_mark(row, "effect", row["change"]),))
+        charts.Row(row["change"], (_mark(row, "effect", row["change"]),))
         for row in to_records(interventions)
     )
-    return draw_rows(
-        [Row("the gap"), before, after, Row("what each adds to it"), *changes],
-        Axis("gap, and its change", lines={0.0: "neutral"}),
+    return charts.draw_rows(
+        [charts.Row("the gap"), before, after, charts.Row("what each adds to it"), *changes],
+        charts.Axis("gap, and its change", lines={0.0: "neutral"}),
         name="interventions",
         title="The gap when training is changed",
         caption="Lines are 95% intervals. The changes add up to the gap after less that before.",
@@ -105,9 +93,9 @@ def _draw_interventions(interventions: pd.DataFrame) -> Plot:
 def _draw_frontier(gap: Mapping[str, Any], changes: pd.DataFrame) -> Plot:
     """Return the gap against the mean of each model; those that no other beats are filled."""
     dots = [
-        Dot(
-            Interval(row["mean"]),
-            Interval(row["gap"]),
+        charts.Dot(
+            charts.Interval(row["mean"]),
+            charts.Interval(row["gap"]),
             label=row["model"],
             title=f"{row['model']}: gap {row['gap']:.4f}, mean {row['mean']:.4f}",
             series=int(row["model"] == gap["model"]),
@@ -116,10 +104,10 @@ def _draw_frontier(gap: Mapping[str, Any], changes: pd.DataFrame) -> Plot:
         for row in to_records(changes)
     ]
     half = {gap["difference"] / 2: "neutral", 0.0: "zero"}
-    return draw_points(
+    return charts.draw_points(
         dots,
-        Axis(gap["metric"], "mean"),
-        Axis(f"gap by {gap['by']}", "without sign", lines=half),
+        charts.Axis(gap["metric"], "mean"),
+        charts.Axis(f"gap by {gap['by']}", "without sign", lines=half),
         340.0,
         name="frontier",
         title="Gap against the mean",
@@ -456,14 +444,14 @@ def _draw_sequences(
         span = _choose_range(numbers, rows["value"])
         lines = {}
         for value, own in numbers.clip(*span).groupby(rows["value"], sort=False):
-            intervals = [Interval(*row) for row in own.itertuples(index=False)]
+            intervals = [charts.Interval(*row) for row in own.itertuples(index=False)]
             points = [*zip(rows.loc[own.index, x], intervals, strict=True)]
-            lines[str(value) or "all"] = Line(points, title=str(value), band=True)
+            lines[str(value) or "all"] = charts.Line(points, title=str(value), band=True)
         note = "relative to the reference, in %" if is_ratio else of_value
-        across = Axis(x, of_axis, span=(0, looks[x].max()))
-        up = Axis(str(effect), note, lines={0.0: "zero"}, span=span)
-        panels.append(draw_lines(lines, across, up, _PANEL, name="", title="", caption=""))
-    return stack_plots(panels, name=name, title=title, caption=caption)
+        across = charts.Axis(x, of_axis, span=(0, looks[x].max()))
+        up = charts.Axis(str(effect), note, lines={0.0: "zero"}, span=span)
+        panels.append(charts.draw_lines(lines, across, up, _PANEL, name="", title="", caption=""))
+    return charts.stack_plots(panels, name=name, title=title, caption=caption)
 
 
 def _choose_range(numbers: pd.DataFrame, values: pd.Series) -> tuple[float, float]:

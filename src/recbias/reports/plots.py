@@ -14,29 +14,10 @@ from typing import Any, TypeAlias
 
 from recbias.core.measures import to_loss
 from recbias.core.text import normalize_name
-from recbias.reports import svg, views, wording
-from recbias.reports.charts import (
-    Axis,
-    Dot,
-    Interval,
-    Line,
-    Mark,
-    Row,
-    describe_intervals,
-    draw_lines,
-    draw_points,
-    draw_rows,
-)
+from recbias.reports import charts, svg, views, wording
 from recbias.reports.run import RunTables
 from recbias.reports.svg import Plot
 from recbias.reports.views import Definition, collect_definitions
-from recbias.reports.wording import (
-    count_decimals,
-    format_value,
-    get_label_name,
-    get_label_value,
-    to_line,
-)
 
 NameFile = Callable[[str], str]
 """From the content of a plot to the name of its file."""
@@ -51,6 +32,8 @@ Check: TypeAlias = Mapping[str, Any]
 
 # with more datasets than this only the values over all of them are plotted
 _MOST_PLOTTED_DATASETS = 3
+
+_MOST_ROWS = 60
 
 
 def find_metrics(run: RunTables, *names: str) -> list[Definition]:
@@ -108,11 +91,45 @@ def describe_direction(metric: Definition, *, groups: bool = False) -> str:
     return "" if direction == "none" else f"{views.DIRECTION_LABELS[direction]}{scale}"
 
 
-def make_mark(row: Estimate, series: int, *, hollow: bool = False) -> Mark:
+def make_mark(row: Estimate, series: int, *, hollow: bool = False) -> charts.Mark:
     """Return the mark of an estimate."""
-    interval = Interval.of_row(row)
+    interval = charts.Interval.of_row(row)
     name = ", ".join(filter(None, (row["model"], row["group"], row["target"])))
-    return Mark(interval, series, f"{name}: {interval.describe(4)}, n {row['n']:,.0f}", hollow)
+    return charts.Mark(
+        interval, series, f"{name}: {interval.describe(4)}, n {row['n']:,.0f}", hollow
+    )
+
+
+def make_rows(
+    values: Sequence[Estimate],
+    rows: tuple[str, Mapping[str, str]],
+    marks: tuple[str, Sequence[str]],
+    most: int = _MOST_ROWS,
+) -> list[charts.Row]:
+    """Return a row for each value of a column, with a mark for each value of another.
+
+    Args:
+        values: The estimates.
+        rows: The column of the rows, and what each value is called.
+        marks: The column of the marks, and its values in the order of the series.
+        most: The number of rows above which only the highest and the lowest remain.
+    """
+    (column, names), (series_column, series) = rows, marks
+    found = {
+        value: [row for row in values if row[column] == value]
+        for value in list_distinct(values, column)
+    }
+    drawn = []
+    for value, own in found.items():
+        own.sort(key=lambda row: series.index(row[series_column]))
+        points = tuple(make_mark(row, series.index(row[series_column])) for row in own)
+        drawn.append(charts.Row(names[value], points))
+    if len(drawn) <= most:
+        return drawn
+    half = most // 2
+    drawn.sort(key=lambda row: -max(mark.interval.value for mark in row.marks))
+    lowest = [charts.Row(f"The {half} lowest"), *drawn[-half:]]
+    return [charts.Row(f"The {half} highest"), *drawn[:half], *lowest]
 
 
 def _join(*sentences: str) -> str:
@@ -155,38 +172,29 @@ def _draw_scatter(
     baselines, dots = views.list_baselines(run), []
     for series, model in enumerate(views.list_models(run)):
         if model in across and model in up:
-            ends = Interval.of_row(across[model]), Interval.of_row(up[model])
+            ends = charts.Interval.of_row(across[model]), charts.Interval.of_row(up[model])
             title = f"{model}: {ends[1].describe(6)} against {ends[0].describe(6)}"
             kind = "open" if model in baselines else ""
-            dots.append(Dot(*ends, model, title, series, kind=kind))
+            dots.append(charts.Dot(*ends, model, title, series, kind=kind))
     if not dots:
         return
     names = views.name_metric(run, x), _join(views.name_metric(run, y), *part)
     sides = [dot.x for dot in dots], [dot.y for dot in dots]
     zero = {0.0: "zero"} if y.direction == "zero" else {}
-    span = None if zero else _choose_span(sides[1])
-    yield draw_points(
+    yield charts.draw_points(
         dots,
-        Axis(names[0], describe_direction(x), span=_choose_span(sides[0])),
-        Axis(names[1], describe_direction(y), lines=zero, span=span),
+        charts.Axis(names[0], describe_direction(x)),
+        charts.Axis(names[1], describe_direction(y), lines=zero),
         330.0 + 12 * max(0, len(dots) - 8),
         name=name,
         title=f"{names[1]} against {names[0]}",
         caption=_join(
             "Each point is a model.",
-            describe_intervals([*sides[0], *sides[1]]),
+            charts.describe_intervals([*sides[0], *sides[1]]),
             "The dotted line is 0: no bias." * bool(zero),
             "Hollow points are baselines." * any(dot.kind for dot in dots),
         ),
     )
-
-
-def _choose_span(intervals: Sequence[Interval]) -> tuple[float, float]:
-    """Return the ends of an axis, which begins at 0 if the values are close to it."""
-    values = [end for interval in intervals for end in interval.ends()]
-    low, high = min(values), max(values)
-    start, end = svg.pad_range(values, 0.08)
-    return (0.0 if 0 <= low < (high - low) * 0.3 else start), end
 
 
 def draw_tradeoff_curves(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
@@ -205,11 +213,11 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
     """Return a line from the model to the versions of each re-ranker, by their setting."""
     first, definitions = rows[0], collect_definitions(run)
     before, plain = first["accuracy_before"], first["baseline"]
-    points = {plain: [(first["bias_before"], Interval(before))]}
+    points = {plain: [(first["bias_before"], charts.Interval(before))]}
     texts = {plain: [f"{plain}: {before:.4f}, {first['bias_before']:.4f}"]}
     for row in sorted(rows, key=lambda row: max(row["strength"], 0.0)):
         ends = before - row["accuracy_lost_high"], before - row["accuracy_lost_low"]
-        point = row["bias_after"], Interval(row["accuracy_after"], *ends)
+        point = row["bias_after"], charts.Interval(row["accuracy_after"], *ends)
         text = f"{row['model']}: {row['accuracy_after']:.4f}, {row['bias_after']:.4f}"
         reranker = views.name_reranker(row)
         points.setdefault(reranker, [*points[plain]]).append(point)
@@ -222,10 +230,10 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
     )
     metric = definitions.get(first["bias"])
     bias += f" of {first['target']}" if first["target"] else ""
-    return draw_lines(
-        {series: Line(points[series], texts[series], series) for series in points},
-        Axis(bias, describe_direction(metric) if metric else ""),
-        Axis(accuracy, "higher is better"),
+    return charts.draw_lines(
+        {series: charts.Line(points[series], texts[series], series) for series in points},
+        charts.Axis(bias, describe_direction(metric) if metric else ""),
+        charts.Axis(accuracy, "higher is better"),
         name=name,
         title=f"{accuracy} against {bias} of {plain}, re-ranked",
         caption=(
@@ -237,7 +245,7 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
 
 # ---- groups of queries, and checks ----
 
-_MOST_MODELS, _MOST_GROUPS = 8, 60
+_MOST_MODELS = 8
 _SMALL = 0.001  # gaps below have as many decimal places as they need
 _COMPARED = ("identity_effect", "list_overlap", "mean_attribute")  # by group without ``by``
 _LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and (\S+))?")
@@ -260,7 +268,7 @@ def draw_groups(
     *,
     name: str,
     checks: Sequence[Check] = (),
-    most: int = _MOST_GROUPS,
+    most: int = _MOST_ROWS,
 ) -> Plot:
     """Return the value of each group by each model, with significant gaps shaded.
 
@@ -279,11 +287,11 @@ def draw_groups(
     groups, drawn = list_distinct(everything, "group"), list_distinct(values, "model")
     drawn = drawn[:_MOST_MODELS]
     tests = list_group_tests(run, metric, dataset)
-    label = get_label_name(groups)
-    names = {group: get_label_value(group) if label else group for group in groups}
+    label = wording.get_label_name(groups)
+    names = {group: wording.get_label_value(group) if label else group for group in groups}
     if len(groups) > svg.COLOURS:
         shown = [row for row in values if row["model"] in drawn]
-        rows, series = _make_group_rows(shown, names, drawn, most), drawn
+        rows, series = make_rows(shown, ("group", names), ("model", drawn), most), drawn
     else:
         compared = [row for each in tests for row in each.rows]
         own = {model: [row for row in values if row["model"] == model] for model in drawn}
@@ -295,15 +303,15 @@ def draw_groups(
     method = views.describe_methods(tests[:1]) if tests else ""
     heading = views.name_metric(run, metric, "group")
     lines, line_label = _place_limit(metric, [check for check in checks if check["group"]])
-    return draw_rows(
+    return charts.draw_rows(
         rows,
-        Axis(heading, describe_direction(metric, groups=True), lines=lines),
+        charts.Axis(heading, describe_direction(metric, groups=True), lines=lines),
         series=series,
         line_label=line_label,
         name=name,
         title=", ".join(filter(None, [f"{heading} by {label or 'group'}", target])),
         caption=_join(
-            describe_intervals([mark.interval for mark in marks]),
+            charts.describe_intervals([mark.interval for mark in marks]),
             f"Shaded, *: a gap is significant ({method})." * any(row.shaded for row in rows),
             "Hollow: no significant difference." * any(mark.hollow for mark in marks),
             f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
@@ -316,30 +324,12 @@ def draw_groups(
     )
 
 
-def _make_group_rows(
-    values: Sequence[Estimate], names: Mapping[str, str], models: Sequence[str], most: int
-) -> list[Row]:
-    """Return a row of each group with a mark of each model; of too many the ends by value."""
-    of_groups = {group: [row for row in values if row["group"] == group] for group in names}
-    rows = {
-        group: Row(names[group], tuple(make_mark(row, models.index(row["model"])) for row in own))
-        for group, own in of_groups.items()
-        if own
-    }
-    if len(names) <= most:
-        return [*rows.values()]
-    ranked = sorted(rows, key=lambda group: -max(row["value"] for row in of_groups[group]))
-    half = most // 2
-    highest, lowest = ([rows[group] for group in part] for part in (ranked[:half], ranked[-half:]))
-    return [Row(f"The {half} highest"), *highest, Row(f"The {half} lowest"), *lowest]
-
-
 def _make_model_row(
     values: Sequence[Estimate],
     tests: Sequence[views.Row],
     groups: Sequence[str],
     checks: Sequence[Check],
-) -> Row:
+) -> charts.Row:
     """Return the groups of a model; hollow if a test of the group is not significant."""
     model = values[0]["model"]
     tests = [row for row in tests if row["model"] == model]
@@ -350,17 +340,15 @@ def _make_model_row(
     )
     pairs = [row for row in tests if {row["a"], row["b"]} <= {row["group"] for row in values}]
     shaded = any(map(views.is_significant, pairs))
-    numbers = [row["value"] for row in values]
-    size = max(numbers) - min(numbers)
-    places = min(count_decimals(numbers), 3) if size >= _SMALL else count_decimals([size])
-    gap = f"gap {format_value(size, places)}"
-    note = (f"{gap} *" if shaded else gap) if pairs else ""
     own = [check for check in checks if check["model"] == model]
     if any(check["group"] for check in checks):
-        note = _mark_verdict(own)
-    elif own:
-        note = f"{note or gap} {_mark_verdict(own)[0]}"
-    return Row(model, marks, note, shaded)
+        return charts.Row(model, marks, _mark_verdict(own), shaded)
+    numbers = [row["value"] for row in values]
+    size = max(numbers) - min(numbers)
+    places = min(wording.count_decimals([size]), 3 if size >= _SMALL else 9)
+    gap = f"gap {wording.format_value(size, places)}" if pairs or own else ""
+    note = _join(gap, "*" if shaded else "", _mark_verdict(own)[:1])
+    return charts.Row(model, marks, note, shaded)
 
 
 def _mark_verdict(checks: Sequence[Check]) -> str:
@@ -396,17 +384,17 @@ def draw_values(
     ]
     lines, label = _place_limit(metric, checks)
     part = [values[0][name] for name in ("group", "target")]
-    return draw_rows(
+    return charts.draw_rows(
         [
-            Row(row["model"], (mark,), note)
+            charts.Row(row["model"], (mark,), note)
             for row, mark, note in zip(ranked, marks, notes, strict=True)
         ],
-        Axis(heading, describe_direction(metric, groups=True), lines=lines),
+        charts.Axis(heading, describe_direction(metric, groups=True), lines=lines),
         line_label=label,
         name=name,
         title=", ".join(filter(None, [f"{heading} of each model", *part])),
         caption=_join(
-            describe_intervals([mark.interval for mark in marks]),
+            charts.describe_intervals([mark.interval for mark in marks]),
             "Hollow: baselines." * any(mark.hollow for mark in marks),
         ),
     )
@@ -444,7 +432,7 @@ class Curve:
         """Return a sentence that says where the sign turns; blank for the bias by position."""
         if self.axis == "position":
             return ""
-        first, sides = self.points[0][1], self._name_sides()
+        first, sides = self.points[0][1], wording.to_line(self._name_sides())
         if not (first["ci_low"] > 0 or first["ci_high"] < 0):
             return f"{sides} is not shown to differ from 0."
         sign = "positive" if first["value"] > 0 else "negative"
@@ -453,15 +441,15 @@ class Curve:
             what, end = "propensities are wrong by a factor of", 100
         if math.isnan(self.turn):
             return f"{sides} stays {sign} even if {what} {end}."
-        return f"{sides} is {sign} unless {what} {format_value(self.turn, 2)} or more."
+        return f"{sides} is {sign} unless {what} {wording.format_value(self.turn, 2)} or more."
 
     def _name_sides(self) -> str:
-        groups, model = self.metric.parameters.get("groups"), to_line(self.model)
+        groups, model = self.metric.parameters.get("groups"), self.model
         if not groups:
             return f"The gap of {model} to what was shown"
         count = self.metric.parameters.get("count")
         of = f" in {count}" if count else ""
-        return f"The gap of {to_line(groups['a'])} to {to_line(groups['b'])}{of} with {model}"
+        return f"The gap of {groups['a']} to {groups['b']}{of} with {model}"
 
 
 def collect_curves(run: RunTables, dataset: str) -> Iterator[Curve]:
@@ -486,21 +474,21 @@ def draw_assumptions(run: RunTables, dataset: str, name_file: NameFile) -> Itera
         plots[curve.metric.title].append(curve)
     for title, curves in plots.items():
         metric, (axis, meaning) = curves[0].metric, _ASSUMED[curves[0].axis]
-        lines = dict[str, Line]()
+        lines = dict[str, charts.Line]()
         for curve in curves:
-            points = [(x, Interval.of_row(row)) for x, row in curve.points]
+            points = [(x, charts.Interval.of_row(row)) for x, row in curve.points]
             points = [(x, y) for x, y in points if svg.fits_axis(y.value)]
             texts = [f"{curve.model}, {axis} {x:g}: {y.describe(4)}" for x, y in points]
-            lines |= {curve.model: Line(points, texts, curve.model)} if points else {}
+            lines |= {curve.model: charts.Line(points, texts, curve.model)} if points else {}
         if not lines:
             continue
         intervals = [y for line in lines.values() for _, y in line.points]
         sentences = [curve.describe() for curve in curves]
-        yield draw_lines(
+        yield charts.draw_lines(
             lines,
-            Axis(axis, ticks=sorted({x for line in lines.values() for x, _ in line.points})),
-            Axis(metric.heading, describe_direction(metric), lines={0.0: "zero"}),
+            charts.Axis(axis),
+            charts.Axis(metric.heading, describe_direction(metric), lines={0.0: "zero"}),
             name=name_file(title),
             title=f"{metric.heading} by {axis[0].lower()}{axis[1:]}",
-            caption=_join(meaning, *sentences, describe_intervals(intervals)),
+            caption=_join(meaning, *sentences, charts.describe_intervals(intervals)),
         )

@@ -15,29 +15,7 @@ import pandas as pd
 
 from recbias.core.dataset import FloatArray
 from recbias.core.files import has_file
-from recbias.reports import svg, views
-from recbias.reports.charts import (
-    Axis,
-    Dot,
-    Interval,
-    Line,
-    Row,
-    compute_box,
-    draw_lines,
-    draw_points,
-    draw_rows,
-    make_equal_spans,
-)
-from recbias.reports.plots import (
-    Estimate,
-    NameFile,
-    describe_direction,
-    draw_values,
-    find_metrics,
-    list_distinct,
-    list_rows,
-    make_mark,
-)
+from recbias.reports import charts, plots, svg, views
 from recbias.reports.run import RunTables, convert_parquet_errors, name_values
 from recbias.reports.svg import Plot
 from recbias.reports.views import Definition, list_models
@@ -58,7 +36,7 @@ _HEAD, _STEPS = 0.2, 60
 _REFERENCE = "training data"
 
 
-def draw_long_tail(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+def draw_long_tail(run: RunTables, dataset: str, name_file: plots.NameFile) -> Iterator[Plot]:
     """Yield the cumulative share of recommendations over items, the most popular first."""
     shares = compute_exposure(run, dataset)
     if not shares:
@@ -66,23 +44,23 @@ def draw_long_tail(run: RunTables, dataset: str, name_file: NameFile) -> Iterato
     lines = {}
     for name, column in shares.items():  # at ranks that are equally far apart
         ranks = np.unique(np.geomspace(1, column.size, _STEPS).round().astype(int))
-        points = zip(ranks.tolist(), map(Interval, 100 * column[ranks - 1]), strict=True)
+        points = zip(ranks.tolist(), map(charts.Interval, 100 * column[ranks - 1]), strict=True)
         head = max(1, round(_HEAD * column.size))
         title = (
             f"{name}: {100 * column[head - 1]:.1f}% go to the {head:,} most popular items "
             f"({_HEAD:.0%} of all)"
         )
-        lines[name] = Line([*points], title=title, dotted=name == _REFERENCE)
+        lines[name] = charts.Line([*points], title=title, dotted=name == _REFERENCE)
     order, reference = "recommendations", "Items are sorted by the recommendations of all models."
     if _REFERENCE in shares:
         order = "training interactions"
         reference = "The dotted curve is the share of the training interactions."
     span = (1, max(2, *(column.size for column in shares.values())))
     note = f"by {order}, log scale"
-    yield draw_lines(
+    yield charts.draw_lines(
         lines,
-        Axis("Items, most popular first", note, span=span, may_be_log=True),
-        Axis("Share of recommendations", "up to this item", span=(0, 100), unit="%"),
+        charts.Axis("Items, most popular first", note, span=span, may_be_log=True),
+        charts.Axis("Share of recommendations", "up to this item, in %", span=(0, 100)),
         name=name_file("long-tail"),
         title="Long tail of recommended items",
         caption=(
@@ -150,13 +128,15 @@ _ORDER_SEED = 0  # the seed of the order of the items
 _FEWEST_ITEMS, _FIRST, _STEPS_OF_MEAN = 30, 10, 120
 
 
-def draw_popularity_means(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+def draw_popularity_means(
+    run: RunTables, dataset: str, name_file: plots.NameFile
+) -> Iterator[Plot]:
     """Yield the running means of the items' popularity and of its logarithm, in the first fold.
 
     There are none without ``log_popularity_difference``, or for too few items or equal ones only.
     """
     frame = _select_popularity(run, dataset)
-    if frame.empty or not find_metrics(run, "log_popularity_difference"):
+    if frame.empty or not plots.find_metrics(run, "log_popularity_difference"):
         return
     for column in ("seed", "fold"):
         frame = frame[frame[column] == frame[column].iloc[0]]
@@ -168,11 +148,13 @@ def draw_popularity_means(run: RunTables, dataset: str, name_file: NameFile) -> 
     lines = {}
     for label, values in (("popularity", counts), ("log popularity", np.log(counts))):
         means = np.cumsum(values)[steps - 1] / steps / values.mean()
-        lines[label] = Line([*zip(steps.tolist(), map(Interval, means.tolist()), strict=True)])
-    yield draw_lines(
+        lines[label] = charts.Line(
+            [*zip(steps.tolist(), map(charts.Interval, means.tolist()), strict=True)]
+        )
+    yield charts.draw_lines(
         lines,
-        Axis("Items", "in random order", span=(0, counts.size)),
-        Axis("Running mean", "divided by the mean of all items"),
+        charts.Axis("Items", "in random order", span=(0, counts.size)),
+        charts.Axis("Running mean", "divided by the mean of all items"),
         name=name_file("popularity-means"),
         title="Mean popularity as items are added",
         caption=(
@@ -212,50 +194,54 @@ def _read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFram
     return units[[*keys, "value"]].reset_index(drop=True)
 
 
-def draw_stereotypes(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+def draw_stereotypes(run: RunTables, dataset: str, name_file: plots.NameFile) -> Iterator[Plot]:
     """Yield box plots for each metric of the ranks of labelled items, query group and target."""
-    for metric in find_metrics(run, "REC-ST", "MRR_BAD"):
+    for metric in plots.find_metrics(run, "REC-ST", "MRR_BAD"):
         if metric.parameters.get("gap") is not None:
             continue
         units = _read_units(run, metric, dataset)
         for part, own in units.groupby(["group", "target"], sort=False):
             boxes = {
-                str(model): compute_box(values.to_numpy(np.float64))
+                str(model): charts.compute_box(values.to_numpy(np.float64))
                 for model, values in own.groupby("model", sort=False)["value"]
             }
             ranked = sorted(boxes, key=lambda model: (boxes[model].mean, model))
             place = ", ".join(filter(None, map(str, part)))
-            yield draw_rows(
-                [Row(name, note=f"n {boxes[name].n:,}", box=boxes[name]) for name in ranked],
-                Axis(metric.heading, describe_direction(metric)),
+            yield charts.draw_rows(
+                [
+                    charts.Row(name, note=f"n {boxes[name].n:,}", box=boxes[name])
+                    for name in ranked
+                ],
+                charts.Axis(metric.heading, plots.describe_direction(metric)),
                 name=name_file(f"exposure-{metric.title}-{place}"),
                 title=f"{metric.heading} of each user's list" + f", {place}" * bool(place),
                 caption=(
-                    "Each box holds the middle half of a model's values; whiskers reach the last "
-                    "value within 1.5 times its length. Models are sorted by mean."
+                    "Each box holds the middle half of a model's values, with a line at their "
+                    "median and a diamond at their mean; whiskers reach the last value within 1.5 "
+                    "times its length. Models are sorted by mean."
                 ),
             )
 
 
-def draw_hit_shares(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+def draw_hit_shares(run: RunTables, dataset: str, name_file: plots.NameFile) -> Iterator[Plot]:
     """Yield the share of lists with a labelled item, for each label, group and target."""
-    for metric in find_metrics(run, "HIT_BAD"):
+    for metric in plots.find_metrics(run, "HIT_BAD"):
         if metric.parameters.get("gap") is None:
-            parts: dict[tuple[str, str], list[Estimate]] = {}
-            for row in list_rows(run, metric, dataset):
+            parts: dict[tuple[str, str], list[plots.Estimate]] = {}
+            for row in plots.list_rows(run, metric, dataset):
                 parts.setdefault((row["group"], row["target"]), []).append(row)
             for part, rows in parts.items():
                 name = name_file(f"hits-{metric.title}-{', '.join(filter(None, part))}")
-                yield draw_values(run, rows, name=name)
+                yield plots.draw_values(run, rows, name=name)
 
 
 _MOST_MODELS, _MOST_CLOUD = 6, 2400
 _LONGER = 1.16  # how much wider than high a latent space is
 
 
-def draw_projections(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+def draw_projections(run: RunTables, dataset: str, name_file: plots.NameFile) -> Iterator[Plot]:
     """Yield the points of each projection and model on two components, with their means."""
-    for metric in find_metrics(run, "latent_projection"):
+    for metric in plots.find_metrics(run, "latent_projection"):
         points = _read_units(run, metric, dataset).pivot_table(
             index=["model", "group", "unit_id"], columns="target", values="value", observed=True
         )
@@ -268,24 +254,28 @@ def draw_projections(run: RunTables, dataset: str, name_file: NameFile) -> Itera
 
 def _draw_projection(points: pd.DataFrame, model: str, name: str) -> Plot:
     step = max(1, -(-len(points) // _MOST_CLOUD))
-    clouds, centres = list[Dot](), list[Dot]()
+    clouds, centres = list[charts.Dot](), list[charts.Dot]()
     for series, (group, own) in enumerate(points.groupby("group", sort=False)):
         _, shape = svg.choose_look(series)
         pairs = own[["PC1", "PC2"]].to_numpy(np.float64)
         clouds += [
-            Dot(Interval(x), Interval(y), series=series, shape=shape, kind="cloud")
+            charts.Dot(
+                charts.Interval(x), charts.Interval(y), series=series, shape=shape, kind="cloud"
+            )
             for x, y in pairs[::step].tolist()
         ]
         x, y = pairs.mean(axis=0).tolist()
         names = f"{group} ({len(own):,})", f"mean of {group}: {x:.3g}, {y:.3g}"
-        centres.append(Dot(Interval(x), Interval(y), *names, series, shape, "centre"))
+        centres.append(
+            charts.Dot(charts.Interval(x), charts.Interval(y), *names, series, shape, "centre")
+        )
     height = svg.width() / _LONGER
-    x_span, y_span = make_equal_spans(points["PC1"], points["PC2"], height)
+    x_span, y_span = charts.make_equal_spans(points["PC1"], points["PC2"], height)
     every = f" Of {len(points):,} points every n-th is drawn." if step > 1 else ""
-    return draw_points(
+    return charts.draw_points(
         [*clouds, *centres],
-        Axis("first component", span=x_span),
-        Axis("second component", span=y_span),
+        charts.Axis("first component", span=x_span),
+        charts.Axis("second component", span=y_span),
         height,
         name=name,
         title=f"Latent space of {model}",
@@ -299,24 +289,29 @@ def _draw_projection(points: pd.DataFrame, model: str, name: str) -> Plot:
 # ---- labels of prompts ----
 
 _OF_TARGETS = {"price_percentage": "levels", "association": "association", "top_words": "words"}
-_MOST_TARGETS = 60
 # label values that come first, as in the paper
 _FIRST_LABELS = ("female", "white")
 
 
-def draw_targets(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
+def draw_targets(run: RunTables, dataset: str, name_file: plots.NameFile) -> Iterator[Plot]:
     """Yield price levels and attribute values by label: of each model and target, each label."""
-    for metric in find_metrics(run, *_OF_TARGETS):
-        rows = [row for row in list_rows(run, metric, dataset) if row["target"]]
+    for metric in plots.find_metrics(run, *_OF_TARGETS):
+        rows = [row for row in plots.list_rows(run, metric, dataset) if row["target"]]
         if not rows:
             continue
-        labels = list_distinct(rows, "group")
+        labels = plots.list_distinct(rows, "group")
         labels.sort(key=lambda label: get_label_value(label) not in _FIRST_LABELS)
-        lines: list[Row] = []
-        for model in [name for name in list_models(run) if name in list_distinct(rows, "model")]:
+        names = {row["target"]: get_label_value(row["target"]) for row in rows}
+        lines: list[charts.Row] = []
+        for model in [
+            name for name in list_models(run) if name in plots.list_distinct(rows, "model")
+        ]:
             own = [row for row in rows if row["model"] == model]
-            lines += [Row(model), *_make_target_rows(own, labels)]
-        targets = get_label_name(list_distinct(rows, "target")) or "target"
+            lines += [
+                charts.Row(model),
+                *plots.make_rows(own, ("target", names), ("group", labels)),
+            ]
+        targets = get_label_name(plots.list_distinct(rows, "target")) or "target"
         by = get_label_name(labels) or "label"
         title, line, line_label = metric.heading, {0.0: "neutral"}, ""
         if metric.name == "price_percentage":
@@ -324,30 +319,12 @@ def draw_targets(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[
             if not metric.parameters.get("within"):
                 equal = 1 / len(labels)
                 line, line_label = {equal: "neutral"}, f"equal shares, {equal:.2g}"
-        yield draw_rows(
+        yield charts.draw_rows(
             lines,
-            Axis(title, lines=line),
+            charts.Axis(title, lines=line),
             series=[*map(get_label_value, labels)],
             line_label=line_label,
             name=name_file(f"{_OF_TARGETS[metric.name]}-{by}"),
             title=f"{targets.capitalize()} by {by}",
             caption=f"{metric.heading}. {metric.summary}",
         )
-
-
-def _make_target_rows(rows: Sequence[Estimate], labels: Sequence[str]) -> list[Row]:
-    """Return a row for each target, with a mark for each label; of many the ends by value."""
-    targets: dict[str, list[Estimate]] = {}
-    for row in sorted(rows, key=lambda row: labels.index(row["group"])):
-        targets.setdefault(row["target"], []).append(row)
-    names = list_distinct(rows, "target")
-    if len(names) > _MOST_TARGETS:
-        ranked = sorted(names, key=lambda name: -targets[name][0]["value"])
-        names = [*ranked[: _MOST_TARGETS // 2], *ranked[-_MOST_TARGETS // 2 :]]
-    return [
-        Row(
-            get_label_value(name),
-            tuple(make_mark(row, labels.index(row["group"])) for row in targets[name]),
-        )
-        for name in names
-    ]

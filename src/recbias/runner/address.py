@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import atexit
 import hashlib
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,31 +25,6 @@ from recbias.runner.plan import Stage
 
 _DATA_SUFFIXES = frozenset({".yaml", ".txt", ".csv", ".json"})
 """The files of a package besides its modules that can change a result."""
-
-_LITERAL = (
-    r'(?:"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
-    r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
-    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
-    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')"
-)
-"""A string, without possessive quantifiers: Python 3.11.2 finds fewer matches of those."""
-
-_TOKEN = re.compile(
-    rf"(?P<statement>(?<!\\\n)^[ \t]*[rRuU]?{_LITERAL}(?=[ \t]*(?:\#|$)))"
-    rf"|(?P<literal>{_LITERAL})"
-    r"|\#[^\n]*",
-    re.DOTALL | re.MULTILINE,
-)
-
-_IMPORT = re.compile(
-    r"(?:^|[;:])[ \t]*"
-    r"(?:from[ \t]+([.\w]+)[ \t]+import\b[ \t]*(\([^)]*\)|[^\n;]*)|import[ \t]+([^\n;]+))",
-    re.MULTILINE,
-)
-
-_ALIAS = re.compile(r"\bas\s+\w+")
-
-_NAME = re.compile(r"[.\w]+")
 
 
 def digest_sources(work: object) -> str:
@@ -82,25 +57,6 @@ def digest_package() -> str:
     return compute_digest(
         [(path.relative_to(base).as_posix(), digest_file(path)) for path in paths]
     )
-
-
-def strip_source(source: str) -> str:
-    r"""Return Python source without comments, strings that are statements, and blank lines.
-
-    >>> strip_source("x = 1  # one\n'The docstring of x.'\n\ny = '#'\n")
-    "x = 1\ny = '#'"
-    """
-    pieces, end, depth = [], 0, 0
-    for match in _TOKEN.finditer(source):
-        code = source[end : match.start()]
-        depth += sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
-        pieces.append(code)
-        end = match.end()
-        if match.lastgroup == "literal" or (match.lastgroup == "statement" and depth):
-            pieces.append(match.group().replace("\n", "\0"))  # blank lines in a value stay
-    pieces.append(source[end:])
-    lines = (line.rstrip() for line in "".join(pieces).split("\n"))
-    return "\n".join(line for line in lines if line)
 
 
 @dataclass(frozen=True)
@@ -195,19 +151,6 @@ def _list_imports(module: _Module) -> frozenset[_Module]:
     )
 
 
-def _list_imported_names(module: _Module, source: str) -> Iterator[str]:
-    """Yield the names of the modules that a module may import, those of its members included."""
-    code = source.replace("\\\n", " ")
-    for origin, members, names in _IMPORT.findall(code):
-        yield from _NAME.findall(_ALIAS.sub("", names))
-        if origin:
-            is_relative = origin.startswith(".") and module.package
-            parent = resolve_name(origin, module.package) if is_relative else origin
-            yield parent
-            for member in _NAME.findall(_ALIAS.sub("", members)):
-                yield f"{parent}.{member}"
-
-
 @cache
 def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
     """Return the module of a name and its parent packages, as far as a tree has them."""
@@ -226,7 +169,7 @@ def _find(name: str, tree: _Tree) -> tuple[_Module, ...]:
 
 @cache
 def _digest(module: _Module) -> tuple[str, Sequence[str]]:
-    """Return the digest of the stripped source of a module, and the names that it may import."""
+    """Return the digest of the code of a module, and the names that it may import."""
     if module.tree != _RECBIAS:
         return _read_source(module)
     status = module.path.stat()
@@ -239,14 +182,35 @@ def _digest(module: _Module) -> tuple[str, Sequence[str]]:
 
 
 def _read_source(module: _Module) -> tuple[str, list[str]]:
-    """Return what ``_digest`` does; bytes that are no text stand as escapes."""
+    """Return what ``_digest`` does, by the syntax tree; of what is no Python, by the bytes."""
     content = module.path.read_bytes() if module.content is None else module.content
-    source = strip_source(content.decode("utf-8", "backslashreplace").replace("\r\n", "\n"))
-    names = sorted(set(_list_imported_names(module, source)))
-    return hashlib.sha256(source.encode()).hexdigest(), names
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        return hashlib.sha256(content).hexdigest(), []
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parent = node.module or ""
+            if node.level and module.package:
+                parent = resolve_name("." * node.level + parent, module.package)
+            names.update([parent, *(f"{parent}.{alias.name}" for alias in node.names)])
+        for block in ("body", "orelse", "finalbody"):
+            statements = getattr(node, block, None)
+            if isinstance(statements, list):
+                statements[:] = [each for each in statements if not _is_text(each)]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(names)
 
 
-_DIGESTS = Path(cache_from_source(__file__)).with_name(f"sources-{sys.version_info.minor}.json")
+def _is_text(statement: ast.stmt) -> bool:
+    """Return whether a statement is a string: a docstring, or one below a constant."""
+    text = getattr(getattr(statement, "value", None), "value", None)
+    return isinstance(statement, ast.Expr) and isinstance(text, str)
+
+
+_DIGESTS = Path(cache_from_source(__file__)).with_name(f"modules-{sys.version_info.minor}.json")
 """What is known of modules of recbias by name, beside their bytecode: they change rarely."""
 
 

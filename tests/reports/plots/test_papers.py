@@ -1,16 +1,37 @@
+"""The plots of papers, of groups and of assumptions: where their marks stand."""
+
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from recbias.reports.charts import Axis, Interval, Mark, Row, compute_box, draw_rows
+from recbias.reports.conclusions import collect_conclusions
+from recbias.reports.gallery import draw_gallery
 from recbias.reports.plots import draw_group_means
-from recbias.reports.plots_papers import draw_projections, draw_targets
+from recbias.reports.plots_papers import (
+    compute_exposure,
+    count_recommendations,
+    draw_hit_shares,
+    draw_long_tail,
+    draw_projections,
+    draw_targets,
+)
+from recbias.reports.run import RunTables, read_run
 from recbias.reports.svg import Plot
-from reports.plots.svg_reading import find_marks, read_marks, read_texts
+from reports.plots.svg_reading import (
+    find_elements,
+    find_marks,
+    read_marks,
+    read_points,
+    read_texts,
+    read_tooltips,
+)
 from support.plot_rows import (
     LEVELS,
     MODELS,
@@ -22,6 +43,7 @@ from support.plot_rows import (
     make_shares,
     write_run,
 )
+from support.run_folders import RunSpec, make_run
 
 
 def test_larger_values_stand_further_right_and_later_rows_lower() -> None:
@@ -115,3 +137,97 @@ def test_box_equals_the_hand_calculation() -> None:
     box = compute_box(np.array([*range(1, 10), 30.0]))
     assert (box.low, box.q1, box.median, box.q3, box.high) == (1, 3.25, 5.5, 7.75, 9)
     assert (box.mean, box.n) == (7.5, 10)
+
+
+LISTS = [("A", "x"), ("A", "x"), ("A", "y"), ("A", "x"), ("B", "z"), ("B", "y")]
+
+
+def make_lists(
+    folder: Path, lists: list[tuple[str, str]], popularity: dict[str, int]
+) -> RunTables:
+    """Return a run with (model, item) recommendations and training interactions by item."""
+    make_run(folder, RunSpec(models=("A", "B"), lists=False, popularity=False))
+    frame = pd.DataFrame(lists, columns=["model", "item_id"]).assign(dataset="ml-1m", fold="1")
+    frame.to_parquet(folder / "lists.parquet", row_group_size=2)
+    if popularity:
+        counts = pd.DataFrame(popularity.items(), columns=["item_id", "interactions"])
+        counts.assign(dataset="ml-1m", seed="", fold="1").to_parquet(folder / "popularity.parquet")
+    return read_run(folder)
+
+
+def test_recommendations_are_counted_over_row_groups(tmp_path: Path) -> None:
+    frame = count_recommendations(make_lists(tmp_path, LISTS, {}))
+    counts = {(row.model, row.item_id): row.lists for row in frame.itertuples()}
+    assert counts == {("A", "x"): 3, ("A", "y"): 1, ("B", "z"): 1, ("B", "y"): 1}
+
+
+def test_shares_accumulate_over_items_by_training_interactions(tmp_path: Path) -> None:
+    run = make_lists(tmp_path, LISTS, {"z": 6, "y": 3, "w": 1})
+    shares = compute_exposure(run, "ml-1m")
+    # In order of interactions: z 6, y 3, w 1, x 0 (recommended, and never in training).
+    assert {name: column.tolist() for name, column in shares.items()} == {
+        "training data": [0.6, 0.9, 1.0, 1.0],
+        "A": [0.0, 0.25, 0.25, 1.0],
+        "B": [0.5, 1.0, 1.0, 1.0],
+    }
+    (plot,) = draw_long_tail(run, "ml-1m", str)
+    lines = find_elements(plot, "polyline")
+    assert [line.get("class") for line in lines] == ["reference", "curve c0", "curve c1"]
+    heads = [read_points(line)[0][1] for line in lines]
+    assert heads[0] < heads[2] < heads[1]  # B recommends z less than its share, and more than A
+    assert [read_points(line)[-1][1] for line in lines] == [34.0] * 3  # shares add up to 100%
+
+
+def test_shares_of_lists_with_a_label_are_dots_the_best_first(tmp_path: Path) -> None:
+    figures = {("", ""): (0.2, 0.1), ("gender=F", ""): (0.4, 0.0)}
+    hits = Measure("HIT_BAD", figures, direction="lower", spread=0.25)
+    everyone, women = draw_hit_shares(write_run(tmp_path, [hits]), "ml-1m", str)
+    assert [text for text in read_texts(everyone) if text in MODELS] == list(MODELS)
+    places = [x for x, _ in find_marks(everyone).values()]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
+    assert read_tooltips(everyone)[0].startswith("Random: 0.2000 (95% interval 0.1")
+    assert women.title == "HIT_BAD of each model, gender=F"
+
+
+WORLD = RunSpec(models=("shop",), metrics=("nDCG",), users=12, items=30)
+ITEMS = {"groups": {"of": "items", "attribute": "kind", "a": "new", "b": "old"}, "count": "clicks"}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "axis", "values", "turn", "sentence"),
+    [
+        (
+            *("propensity_sensitivity", {}, "factor", (0.2, -0.1), 1.5),
+            (
+                "The gap of shop to what was shown is positive unless propensities are wrong by a "
+                "factor of 1.50 or more."
+            ),
+        ),
+        (
+            *("examination_sensitivity", ITEMS, "exponent", (-0.2, -0.3), math.nan),
+            (
+                "The gap of new to old in clicks with shop stays negative even if the exponent of "
+                "the position bias is 5."
+            ),
+        ),
+        (
+            *("examination_sensitivity", ITEMS, "exponent", (0.01, -0.3), 1.1),
+            "The gap of new to old in clicks with shop is not shown to differ from 0.",
+        ),
+    ],
+)
+def test_a_sentence_and_a_plot_say_where_the_gap_turns(
+    tmp_path: Path,
+    name: str,
+    settings: dict[str, Any],
+    axis: str,
+    values: tuple[float, float],
+    turn: float,
+    sentence: str,
+) -> None:
+    figures = {("", f"{axis}={x}"): (value, 0.05) for x, value in enumerate(values, 1)}
+    figures["", "turns"] = (turn, math.nan)
+    run = write_run(tmp_path / "run", [Measure(name, figures, settings)], WORLD)
+    assert sentence in [conclusion.sentence for conclusion in collect_conclusions(run)]
+    (plot,) = [plot for plot in draw_gallery(run).plots if "sensitivity" in plot.title]
+    assert sentence in plot.caption

@@ -3,10 +3,8 @@ from __future__ import annotations
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -116,30 +114,3 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
         # the pipe closes when the worker at its other end exits
         assert select.select([pipe], [], [], 60)[0]
         assert pipe.read() == b""
-
-
-@pytest.mark.parametrize("models", [["MostPop"], ["MostPop", "Random", "ItemKNN"]])
-@pytest.mark.slow
-def test_an_interrupt_ends_workers_and_prints_one_message(
-    tmp_path: Path, models: list[str]
-) -> None:
-    (tmp_path / "own.py").write_text(BLOCKING)
-    spec = make_small_spec(models=[{"name": "./own.py:Blocking"}, *models])
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    os.mkfifo(tmp_path / "pipe")
-    command = [sys.executable, "-m", "recbias", "run", "spec.json", "--workers", "3", "-q"]
-    with (
-        subprocess.Popen(
-            command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
-        ) as process,
-        (tmp_path / "pipe").open("rb", buffering=0) as pipe,
-    ):
-        assert pipe.readline() == b"fitting\n"
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        start = time.monotonic()
-        assert select.select([pipe], [], [], 60)[0]
-        assert pipe.read() == b""
-        assert time.monotonic() - start < 2
-        _, message = process.communicate(timeout=60)
-    assert message == "interrupted: run the same command again to resume\n"
-    assert process.returncode == 130

@@ -35,19 +35,6 @@ class RecordingObserver(Silent):
         """Ignore the event."""
 
 
-def test_an_unknown_label_of_queries_is_reported_before_training(tmp_path: Path) -> None:
-    spec = SPEC | {
-        "metrics": [{"name": "nDCG", "by": "gneder"}, {"name": "HR", "by": "ages < 25"}]
-    }
-    observer = RecordingObserver()
-    with pytest.raises(Faults) as caught:
-        recbias.run(spec, out=tmp_path, observer=observer)
-    assert len(caught.value.faults) == 2
-    assert "metrics[0].by" in str(caught.value.faults[0])
-    assert "gender" in caught.value.faults[0].remedy
-    assert "fit" not in observer.kinds
-
-
 @pytest.mark.parametrize("by", ["genres", "gender & genres", "genres == 'Drama'"])
 def test_a_column_of_the_items_cannot_group_queries(by: str, tmp_path: Path) -> None:
     with pytest.raises(Faults) as caught:
