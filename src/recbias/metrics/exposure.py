@@ -416,8 +416,7 @@ class _ExpectedExposure(_Exposed, PerQuery):
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` about the groups and the samples."""
         read_list_samples(evidence, self.samples_of)
-        if self.attribute is not None:
-            read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
+        self._read_groups(evidence)
 
     def values(self, evidence: Evidence) -> FloatArray:
         """Return the value of each query."""
@@ -428,9 +427,8 @@ class _ExpectedExposure(_Exposed, PerQuery):
         items = _build_target_exposure(
             evidence, self.expose_items(evidence), samples, self.browsing, self.gamma
         )
-        blocks = iter([items])
-        if self.attribute is not None:
-            groups = read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
+        blocks, groups = iter([items]), self._read_groups(evidence)
+        if groups is not None:
             warn_ungrouped(evidence, groups, self.k)
             blocks = (block.sum_members(groups) for block in items.split(BLOCK_ROWS))
         values = np.concatenate([np.empty(0), *map(type(self).score, blocks)])
@@ -438,10 +436,13 @@ class _ExpectedExposure(_Exposed, PerQuery):
 
     def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
         """Return no interval, with a warning, if the groups are unknown."""
+        groups = self._read_groups(evidence)
+        return None if groups is None else _refuse_interval(evidence, groups)
+
+    def _read_groups(self, evidence: Evidence) -> ItemGroups | None:
         if self.attribute is None:
             return None
-        groups = read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
-        return _refuse_interval(evidence, groups)
+        return read_item_groups(evidence, self.attribute, self.multiple, self.ungrouped)
 
     def units(self, evidence: Evidence) -> tuple[str, Ids]:
         """Return the kind and the names of the queries, each of which may have several lists."""

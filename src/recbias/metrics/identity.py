@@ -7,7 +7,7 @@ compared by Jaccard, rank-biased overlap, and the measures of FaiRLLM.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, ClassVar, Literal, TypeAlias
@@ -24,7 +24,7 @@ from recbias.core.evidence import Evidence
 from recbias.core.grouping import Groups, group_by, match_rows, split_crossing
 from recbias.core.measures import CONTROL, Contrast, Direction, Measurement, UnitScores
 from recbias.core.plugins import OnlyWith
-from recbias.core.queries import SAMPLE, Queries
+from recbias.core.queries import SAMPLE
 from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (
     TEMPLATE,
@@ -289,47 +289,48 @@ def _find_stated_prompts(
         Contradiction: Two neutral prompts have the same ``pair``.
     """
     labels = evidence.queries.labels
-    is_neutral = _mark_neutral(labels, neutral)
-    unit, pairs = _pair_queries(labels, pair)
+    with at_setting("neutral"):
+        try:
+            is_neutral = np.asarray(match_rows(neutral, labels))
+        except UnknownColumn as error:
+            raise UnknownColumn(error.message, remedy=_REMEDY) from error
+        if not is_neutral.any():
+            raise NothingLeft(f"no query is neutral ({neutral})", remedy=_REMEDY)
+    unit = pair or next((name for name in _PAIR_COLUMNS if name in labels.names), "")
+    with at_setting("pair"):
+        if not unit:
+            message = f"the queries have no label {' or '.join(map(repr, _PAIR_COLUMNS))}"
+            raise UnknownColumn(message, remedy="name the label that neutral prompts share")
+        pairs = group_by(labels, unit)
     samples = labels.numbers(SAMPLE) if SAMPLE in labels.names else np.zeros(len(evidence.queries))
     neutral_rows = _index_neutral(pairs, np.flatnonzero(is_neutral & (samples == 0)))
-    rows = _select_stated(evidence, ~is_neutral & (samples == 0), neutral_rows[pairs.codes] >= 0)
-    control_rows = np.flatnonzero(is_neutral & (samples > 0) & (neutral_rows[pairs.codes] >= 0))
-    excluded = {*split_crossing(unit)} - {*split_crossing(label)}
-    queries = _label_pairs(evidence.queries.take(rows), pairs, rows, excluded)
-    stated = replace(evidence, queries=queries)
+    has_neutral = neutral_rows[pairs.codes] >= 0
+    is_stated = ~is_neutral & (samples == 0)
+    rows = np.flatnonzero(is_stated & has_neutral)
+    if not rows.size:
+        message = "no prompt that states an identity has a neutral prompt"
+        raise NothingLeft(message, where="pair", remedy=_REMEDY)
+    if n_excluded := int(np.count_nonzero(is_stated & ~has_neutral)):
+        warn(f"{evidence.metric}: {n_excluded:,} prompts without a neutral prompt are excluded")
+    control_rows = np.flatnonzero(is_neutral & (samples > 0) & has_neutral)
+    names = np.array(pairs.names, dtype=object)
+    queries = evidence.queries.take(rows)
+    excluded = [*{*split_crossing(unit)} - {*split_crossing(label)}]
+    frame = queries.labels.frame.reset_index(drop=True).drop(columns=excluded, errors="ignore")
+    frame = frame.assign(**{TEMPLATE: pd.Series(names[pairs.codes[rows]])})
+    named = Attributes(queries.ids, frame, queries.labels.kind)
+    stated = replace(evidence, queries=replace(queries, labels=named))
     return _StatedPrompts(
         evidence=stated,
         groups=group_queries(stated, label),
         unit=unit,
-        names=np.array(pairs.names, dtype=object),
+        names=names,
         pairs=pairs.codes[rows],
         rows=rows,
         neutral=neutral_rows,
         control_rows=control_rows,
         control_pairs=pairs.codes[control_rows],
     )
-
-
-def _mark_neutral(labels: Attributes, neutral: str) -> BoolArray:
-    with at_setting("neutral"):
-        try:
-            is_neutral = match_rows(neutral, labels)
-        except UnknownColumn as error:
-            raise UnknownColumn(error.message, remedy=_REMEDY) from error
-        if not is_neutral.any():
-            raise NothingLeft(f"no query is neutral ({neutral})", remedy=_REMEDY)
-    return np.asarray(is_neutral)
-
-
-def _pair_queries(labels: Attributes, pair: str | None) -> tuple[str, Groups]:
-    """Return the label that a prompt shares with its neutral prompt, and its values."""
-    column = pair or next((name for name in _PAIR_COLUMNS if name in labels.names), "")
-    with at_setting("pair"):
-        if not column:
-            message = f"the queries have no label {' or '.join(map(repr, _PAIR_COLUMNS))}"
-            raise UnknownColumn(message, remedy="name the label that neutral prompts share")
-        return column, group_by(labels, column)
 
 
 def _index_neutral(pairs: Groups, rows: AnyArray) -> AnyArray:
@@ -344,28 +345,6 @@ def _index_neutral(pairs: Groups, rows: AnyArray) -> AnyArray:
     neutral = np.full(len(pairs.names) + 1, -1)
     neutral[pairs.codes[rows]] = rows
     return neutral
-
-
-def _select_stated(evidence: Evidence, is_stated: BoolArray, has_neutral: BoolArray) -> AnyArray:
-    """Return the queries that state an identity and have a neutral prompt, ``int[s]``."""
-    rows = np.flatnonzero(is_stated & has_neutral)
-    if not rows.size:
-        message = "no prompt that states an identity has a neutral prompt"
-        raise NothingLeft(message, where="pair", remedy=_REMEDY)
-    n_excluded = int(np.count_nonzero(is_stated & ~has_neutral))
-    if n_excluded:
-        warn(f"{evidence.metric}: {n_excluded:,} prompts without a neutral prompt are excluded")
-    return rows
-
-
-def _label_pairs(
-    queries: Queries, pairs: Groups, rows: AnyArray, excluded: Collection[str]
-) -> Queries:
-    """Return the queries with the name of their pair as ``template``, without excluded labels."""
-    names = np.array(pairs.names, dtype=object)[pairs.codes[rows]]
-    frame = queries.labels.frame.reset_index(drop=True).drop(columns=[*excluded], errors="ignore")
-    labels = frame.assign(**{TEMPLATE: pd.Series(names)})
-    return replace(queries, labels=Attributes(queries.ids, labels, queries.labels.kind))
 
 
 _CONTROL = "control"

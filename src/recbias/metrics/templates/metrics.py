@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import combinations
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,8 @@ from annotated_types import Ge, Gt, MinLen
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids, Matrix
 from recbias.core.docstrings import InheritsSections
-from recbias.core.errors import Contradiction, UnknownColumn, at_setting
+from recbias.core.errors import UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.grouping import JOIN, Groups, group_by, split_crossing
 from recbias.core.measures import Bounds, Contrast, Direction, Measurement, UnitScores, limit_ends
 from recbias.core.text import find_nearest, suggest
 from recbias.metrics.base import Cutoff
@@ -118,23 +117,15 @@ class SideEstimates:
         return SideEstimates(self.a[rows], self.b[rows], self.samples[..., rows, :])
 
 
-def list_comparisons(n_groups: int, classes: AnyArray | None = None) -> list[Comparison]:
-    """Return the comparisons within each class of label values.
-
-    Up to ten label values of a class are compared in pairs, more of them each with the rest.
+def list_comparisons(n_groups: int) -> list[Comparison]:
+    """Return the comparisons of label values: up to ten in pairs, more each with the rest.
 
     >>> [(comparison.a, comparison.b) for comparison in list_comparisons(3)]
     [(0, (1,)), (0, (2,)), (1, (2,))]
     """
-    classes = np.zeros(n_groups, dtype=np.intp) if classes is None else classes
-    comparisons: list[Comparison] = []
-    for code in np.unique(classes):
-        members = np.flatnonzero(classes == code).tolist()
-        if len(members) <= _MAX_PAIRED:
-            comparisons += [Comparison(a, (b,)) for a, b in combinations(members, 2)]
-        else:
-            comparisons += list_rest_comparisons(members)
-    return comparisons
+    if n_groups > _MAX_PAIRED:
+        return list_rest_comparisons(range(n_groups))
+    return [Comparison(a, (b,)) for a, b in combinations(range(n_groups), 2)]
 
 
 def list_rest_comparisons(members: Sequence[int]) -> list[Comparison]:
@@ -215,19 +206,16 @@ _REST = "rest"
 """The name of all other label values together."""
 
 
-@dataclass(frozen=True, eq=False)
-class PermutationResults:
+class PermutationResults(NamedTuple):
     """The tests of several comparisons at several targets.
 
     Args:
-        comparisons: The comparisons.
         statistic: ``float64[s, m]``.
         p: Two-sided, ``float64[s, m]``; NaN if the test cannot be computed.
         n: The number of units of both sides of each, of templates if they are the units, or of
             words if those of several slots carry the label, ``int[s]``.
     """
 
-    comparisons: tuple[Comparison, ...]
     statistic: FloatArray
     p: FloatArray
     n: AnyArray
@@ -268,8 +256,16 @@ def run_permutation_tests(
         statistic: From the means of both sides, ``(..., c)``, to ``(..., m)``.
         n_permutations: The number of sampled permutations.
     """
+    settings: Any = {"n_permutations": n_permutations, "rng": evidence.rng()}
     if design.words is not None:
-        return _permute_slots(evidence, design, values, comparisons, statistic, n_permutations)
+        labels = np.arange(len(design.groups.names))
+        a = np.array([labels == comparison.a for comparison in comparisons])
+        b = np.array([np.isin(labels, comparison.b) for comparison in comparisons])
+        observed, p = permute_slots(values, design.crossing, (a, b), statistic, **settings)
+        if np.isnan(p[~np.isnan(observed)]).any():
+            _warn_no_p_value(evidence, design, len(comparisons))
+        compared = (a | b)[:, design.group].T
+        return PermutationResults(observed, p, design.count_units(compared)[0])
     layouts = [_lay_out(design, values, comparison, statistic) for comparison in comparisons]
     by_strata: dict[bytes, list[int]] = defaultdict(list)
     for row, layout in enumerate(layouts):
@@ -278,22 +274,19 @@ def run_permutation_tests(
     p = np.full(observed.shape, np.nan)
     for rows in by_strata.values():
         exchange = Exchange.of_two(layouts[rows[0]].sizes, layouts[rows[0]].n_first)
+        units, settings["rng"] = [layouts[row].units for row in rows], evidence.rng()
         p[rows] = permute_labels(
-            values[np.stack([layouts[row].units for row in rows])],
-            observed[rows],
-            exchange,
-            statistic,
-            n_permutations=n_permutations,
-            rng=evidence.rng(),
+            values[np.stack(units)], observed[rows], exchange, statistic, **settings
         )
         if exchange.n_labellings == 1:
             _warn_no_p_value(evidence, design, len(rows))
     n = [layout.sizes.size if design.paired else layout.units.size for layout in layouts]
-    return PermutationResults(tuple(comparisons), observed, p, np.array(n))
+    return PermutationResults(observed, p, np.array(n))
 
 
 def build_contrasts(
     design: Design,
+    comparisons: Sequence[Comparison],
     results: PermutationResults,
     estimates: SideEstimates,
     effects: FloatArray | None = None,
@@ -312,7 +305,7 @@ def build_contrasts(
     names = design.groups.names
     contrasts: dict[tuple[int, int], tuple[Contrast, ...]] = defaultdict(tuple)
     for row, column in zip(*np.nonzero(~np.isnan(difference)), strict=True):
-        comparison, cell = results.comparisons[row], (row, column)
+        comparison, cell = comparisons[row], (row, column)
         b = _REST if len(comparison.b) > 1 else names[comparison.b[0]]
         columns = {"statistic": results.statistic, "p": results.p, "ci_low": low, "ci_high": high}
         columns |= {"difference": difference, "effect_size": sizes}
@@ -328,32 +321,6 @@ def compute_ratio_gap(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return the difference of the ratios of all columns but the last to the last."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(a[..., :-1] / a[..., -1:] - b[..., :-1] / b[..., -1:])
-
-
-def _permute_slots(
-    evidence: Evidence,
-    design: Design,
-    values: FloatArray,
-    comparisons: Sequence[Comparison],
-    statistic: Statistic,
-    n_permutations: int,
-) -> PermutationResults:
-    """Return the tests of a label that the words of several slots carry together."""
-    labels = np.arange(len(design.groups.names))
-    a = np.array([labels == comparison.a for comparison in comparisons])
-    b = np.array([np.isin(labels, comparison.b) for comparison in comparisons])
-    observed, p = permute_slots(
-        values,
-        design.crossing,
-        (a, b),
-        statistic,
-        n_permutations=n_permutations,
-        rng=evidence.rng(),
-    )
-    if np.isnan(p[~np.isnan(observed)]).any():
-        _warn_no_p_value(evidence, design, len(comparisons))
-    compared = (a | b)[:, design.group].T
-    return PermutationResults(tuple(comparisons), observed, p, design.count_units(compared)[0])
 
 
 def _warn_no_p_value(evidence: Evidence, design: Design, n: int) -> None:
@@ -537,9 +504,8 @@ class Association(UnitMetric):
             n_permutations=self.permutations,
         )
         targets = [f"{self.attribute}={value}" for value in slots.values]
-        contrasts = build_contrasts(
-            design, results, sides.select([pair.a for pair in comparisons])
-        )
+        sides = sides.select([pair.a for pair in comparisons])
+        contrasts = build_contrasts(design, comparisons, results, sides)
         return estimates.to_measurements(design, targets, contrasts)
 
     def _estimate(
@@ -867,10 +833,8 @@ def _test(
     results = run_permutation_tests(
         evidence, tested, values, comparisons, statistic, n_permutations=n_permutations
     )
-    effects = np.array(
-        [[_compute_effect(defined, means[known], pair)] for pair in results.comparisons]
-    )
-    contrasts = build_contrasts(design, results, sides, effects)
+    effects = np.array([[_compute_effect(defined, means[known], pair)] for pair in comparisons])
+    contrasts = build_contrasts(design, comparisons, results, sides, effects)
     return [contrasts.get((group, 0), ()) for group in range(len(design.groups.names))]
 
 
@@ -919,7 +883,6 @@ class PricePercentage(UnitMetric):
         label: A label of the queries, or a crossing of several: ``race&gender``.
         attribute: A categorical or ordinal column of the items; ``a|b`` counts as both.
         rescale: Give every name the same weight; False counts positions.
-        within: Another label; the shares sum to 1 within each of its values.
 
     Raises:
         UnknownColumn: No query carries the label, or no item the attribute.
@@ -937,14 +900,13 @@ class PricePercentage(UnitMetric):
     units: UnitChoice = "auto"
     words: str | None = None
     rescale: bool = True
-    within: str | None = None
     permutations: Permutations = 10_000
     k: Cutoff = None
 
     def check(self, evidence: Evidence) -> None:
         """Raise the errors of ``measure`` that depend on labels and attributes only."""
         super().check(evidence)
-        self._design(evidence)
+        build_design(evidence, self.label, self.units, self.words)
 
     count_names = ("weight", "weight_of_all", "positions", "positions_of_all")
 
@@ -953,54 +915,34 @@ class PricePercentage(UnitMetric):
         return float(counts[0] / counts[1]) if counts[1] else float("nan")
 
     def _measure(self, evidence: Evidence) -> Sequence[Measurement]:
-        design, classes = self._design(evidence)
+        design = build_design(evidence, self.label, self.units, self.words)
+        n_groups = len(design.groups.names)
         slots = count_attribute_values(evidence, design, self.attribute, k=self.k)
         rates = slots.counts / design.sentences[:, None]
         values = rates if self.rescale else slots.counts
-        sizes = 1 if self.rescale else np.bincount(design.group, minlength=classes.size)[:, None]
-        weights = sizes * compute_group_means(values, design.group, classes.size)
+        sizes = 1 if self.rescale else np.bincount(design.group, minlength=n_groups)[:, None]
+        weights = sizes * compute_group_means(values, design.group, n_groups)
         samples = sizes * bootstrap_means(evidence, design, values)
-        positions = np.zeros((classes.size, slots.counts.shape[1]))
+        positions = np.zeros((n_groups, slots.counts.shape[1]))
         np.add.at(positions, design.group, slots.counts)
-        n, undefined = _count_units(slots.counts > 0, design, classes)
-        estimates = LabelEstimates(
-            values=_divide_by_class(weights, classes),
-            replicates=_divide_by_class(samples, classes),
-            n=n,
-            undefined=undefined,
-            counts=np.stack(
-                [
-                    *(weights, _sum_classes(weights, classes)),
-                    *(positions, _sum_classes(positions, classes)),
-                ],
-                axis=-1,
-            ),
-        )
-        comparisons = list_comparisons(classes.size, classes)
+        counts = weights, _sum_labels(weights), positions, _sum_labels(positions)
+        n, undefined = design.count_units(slots.counts > 0)
+        with np.errstate(invalid="ignore"):
+            estimates = LabelEstimates(
+                values=weights / counts[1],
+                replicates=samples / _sum_labels(samples),
+                n=np.broadcast_to(n, weights.shape),
+                undefined=np.broadcast_to(undefined, weights.shape),
+                counts=np.stack(counts, axis=-1),
+            )
+        comparisons = list_comparisons(n_groups)
         results = run_permutation_tests(
             evidence, design, rates, comparisons, relative_gap, n_permutations=self.permutations
         )
         sides = SideEstimates.from_groups(estimates.values, estimates.replicates, comparisons)
         targets = [f"{self.attribute}={value}" for value in slots.values]
-        contrasts = build_contrasts(design, results, sides)
+        contrasts = build_contrasts(design, comparisons, results, sides)
         return estimates.to_measurements(design, targets, contrasts)
-
-    def _design(self, evidence: Evidence) -> tuple[Design, AnyArray]:
-        """Return the units, and the class of each label value within which shares sum to 1."""
-        if self.within is None:
-            design = build_design(evidence, self.label, self.units, self.words)
-            return design, np.zeros(len(design.groups.names), dtype=np.intp)
-        group_queries(evidence, self.label)
-        with at_setting("within"):
-            group_by(evidence.queries.labels, self.within)
-        parts, within = split_crossing(self.label), split_crossing(self.within)
-        by = JOIN.join([*parts, *(part for part in within if part not in parts)])
-        design = build_design(evidence, by, self.units, self.words)
-        classes = _classify(design.groups, within)
-        if int(classes.max()) + 1 == classes.size:
-            message = f"each value of {self.within!r} has only one value of {self.label!r}"
-            raise Contradiction(message, where="within", remedy="choose another label")
-        return design, classes
 
 
 def relative_gap(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -1013,30 +955,9 @@ def relative_gap(a: FloatArray, b: FloatArray) -> FloatArray:
         return np.asarray((a - b) / (a + b))
 
 
-def _classify(groups: Groups, within: tuple[str, ...]) -> AnyArray:
-    """Return the class of each label value, which is its values of ``within``, ``int[g]``."""
-    parts = split_crossing(groups.by)
-    keys = [tuple(values[parts.index(part)] for part in within) for values in groups.values]
-    classes = {key: code for code, key in enumerate(sorted(set(keys)))}
-    return np.array([classes[key] for key in keys], dtype=np.intp)
-
-
-def _sum_classes(weights: FloatArray, classes: AnyArray) -> FloatArray:
-    """Return for each label value the sum over its class, ``float64[..., g, m]``."""
-    same = (classes[:, None] == classes[None, :]).astype(np.float64)
-    return np.asarray(same @ weights)
-
-
-def _divide_by_class(weights: FloatArray, classes: AnyArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(weights / _sum_classes(weights, classes))
-
-
-def _count_units(holds: BoolArray, design: Design, classes: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return how many units of the class of each label value hold each value, and do not."""
-    units = classes[design.group]
-    counts = [design.select(units == code).count_units(holds[units == code]) for code in classes]
-    return np.stack([n for n, _ in counts]), np.stack([undefined for _, undefined in counts])
+def _sum_labels(weights: FloatArray) -> FloatArray:
+    """Return the sum over the label values, for each of them, ``float64[..., g, m]``."""
+    return np.asarray(np.ones((weights.shape[-2],) * 2) @ weights)
 
 
 _WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
