@@ -41,15 +41,6 @@ def test_a_finished_run_is_loaded_from_its_folder(run: recbias.Run) -> None:
     pd.testing.assert_frame_equal(loaded.metrics, run.metrics)
 
 
-def test_the_mean_is_the_mean_of_the_units(run: recbias.Run) -> None:
-    units = run.per_unit
-    assert units is not None
-    part = units[(units["metric"] == "nDCG") & (units["model"] == "ItemKNN")]
-    row = run.metrics[(run.metrics["metric"] == "nDCG") & (run.metrics["model"] == "ItemKNN")]
-    assert row["value"].iloc[0] == pytest.approx(part["value"].mean(), abs=1e-12)
-    assert int(row["n"].iloc[0]) + int(row["undefined"].iloc[0]) == len(part) == 60
-
-
 def test_lists_hold_nothing_of_the_training(run: recbias.Run, tmp_path: Path) -> None:
     plan, store = api.plan(make_small_spec(), out=run.folder.parents[1])
     split = store.load(plan.data_contexts[0].split.digest)

@@ -20,11 +20,6 @@ def test_every_plug_in_is_a_documented_keyword_only_dataclass(kind: str, name: s
     assert all(field.kw_only for field in fields(plugin))
 
 
-@pytest.mark.parametrize("name", ["itemknn", "ITEM-KNN", "item_knn"])
-def test_names_match_without_case_hyphens_and_underscores(name: str) -> None:
-    assert REGISTRIES["models"].resolve_name(name) == "ItemKNN"
-
-
 def test_no_two_names_of_a_kind_match_each_other() -> None:
     for registry in REGISTRIES.values():
         assert isinstance(registry, Registry)

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from recbias.audits.probe import probe
     from recbias.claims.explain import explain
     from recbias.claims.multiverse import multiverse
-    from recbias.runs.examples import examples
     from recbias.runs.power import power
-    from recbias.runs.tables import Run, compare, list_runs, load
+    from recbias.runs.tables import Run, compare, examples, list_runs, load
     from recbias.runs.verify import verify
 
 __version__ = "0.1.0"
@@ -34,7 +33,7 @@ _PLACES = {
     "run": "api:run",
     "plan": "api:list_stages",
     **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
-    "examples": "runs.examples:examples",
+    "examples": "runs.tables:examples",
     "monitor": "audits.monitor:monitor",
     "probe": "audits.probe:probe",
     "explain": "claims.explain:explain",

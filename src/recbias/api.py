@@ -364,7 +364,6 @@ def _write_files(
     def write_tables(folder: Path) -> dict[str, Any]:
         measured = measure()
         tables.warn_about_zero_accuracy(experiment.models, measured)
-        tables.warn_about_equal_values(measured)
         groups = tables.collect_groups(measured, run_plan, execution)
         tests, seed = experiment.tests, experiment.seeds[0]
         significance, failed_tests = compare_models(measured, tests, seed, groups)

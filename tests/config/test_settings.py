@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
+from annotated_types import Ge, Gt, Interval, Le, MaxLen, MinLen, MultipleOf
 
-from recbias.config.settings import as_plain, read_settings, validate_value
-from recbias.core.errors import BrokenContract
+from recbias.config.settings import as_plain, describe_hint, read_settings, validate_value
+from recbias.config.specs import validate_name
+from recbias.core.errors import BrokenContract, OutOfRange
+from recbias.core.plugins import InputFile
 from support.models import fake_plugins
+from support.models.fake_plugins import Endpoint
 
 
 @dataclass(frozen=True)
@@ -59,3 +64,49 @@ def test_as_plain_gives_json_data_with_paths_as_written() -> None:
         "stops": None,
         "direction": "centroid",
     }
+
+
+@pytest.mark.parametrize(
+    ("hint", "words"),
+    [
+        (int, "a whole number"),
+        (float, "a number"),
+        (str, "text"),
+        (Path, "a path"),
+        (Any, "anything"),
+        (InputFile, "a file"),
+        (Annotated[int, Ge(1)], "a whole number of at least 1"),
+        (Annotated[float, Ge(0), Le(1)], "a number from 0 to 1"),
+        (Annotated[float, Interval(gt=0, lt=1)], "a number above 0 and below 1"),
+        (Annotated[int, MultipleOf(5)], "a whole number a multiple of 5"),
+        (Annotated[int, Gt(0)] | None, "a whole number above 0 or nothing (null)"),
+        (Literal["a", "b"], "one of a, b"),
+        (Literal[True], "true"),
+        (Literal["a"] | Annotated[int, Gt(0)], "a or a whole number above 0"),
+        (tuple[int, ...], "a list of whole numbers"),
+        (list[Any], "a list"),
+        (frozenset[Literal["a", "b"]], "a list (each one of a, b)"),
+        (tuple[int, str], "a list of 2: a whole number, text"),
+        (
+            Annotated[list[int], MinLen(2), MaxLen(3)],
+            "a list of whole numbers with a length of at least 2 and with a length of at most 3",
+        ),
+        (Mapping[str, Any], "a mapping"),
+        (Endpoint, "a mapping with provider, temperature, model"),
+    ],
+)
+def test_type_and_range_are_described(hint: Any, words: str) -> None:
+    assert describe_hint(hint) == words
+
+
+@pytest.mark.parametrize("name", ["a", "children-ml1m", "v1.2_x", "7", "a" * 100])
+def test_name_of_letters_digits_and_three_signs_is_valid(name: str) -> None:
+    assert validate_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", ".x", "a/b", "a\\b", "a b", "é", "a\n", "a" * 101, "a:b", "~"]
+)
+def test_other_names_are_rejected(name: str) -> None:
+    with pytest.raises(OutOfRange, match="cannot be the name of a folder"):
+        validate_name(name)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recbias.config.source import read_mapping, read_spec
-from recbias.core.errors import WrongType
+from recbias.config.source import find_spec, list_spec_files, read_mapping, read_spec, resolve_spec
+from recbias.core.errors import UnknownName, WrongType
 from recbias.formats.yaml import Document
 
 
@@ -142,3 +142,56 @@ def test_a_label_may_have_dots_and_settings(label: str, path: str) -> None:
     document = read_with_overrides(text, f"models.{path}.llm.model='x=(1.5)'")
     document.refuse()
     assert document.data["models"][1]["llm"] == {"model": "x=(1.5)"}
+
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "src" / "recbias" / "configs"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("quickstart", "quickstart.yaml"),
+        ("Quick_Start", "quickstart.yaml"),
+        ("audit", "audit.yaml"),
+        ("papers/aab", "papers/aab/ml-1m-gender.yaml"),
+        ("papers/lmrec/users", "papers/lmrec/users.yaml"),
+    ],
+)
+def test_a_packaged_name_is_found(
+    name: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_spec(Path(name)) == CONFIGS / found
+
+
+def test_a_file_wins_over_a_packaged_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("quickstart.yaml").touch()
+    assert find_spec(Path("quickstart")) == Path("quickstart.yaml")
+    Path("quickstart").touch()
+    assert find_spec(Path("quickstart")) == Path("quickstart")
+    Path("papers/aab").mkdir(parents=True)
+    Path("papers/aab/ml-1m-gender.yaml").touch()
+    assert find_spec(Path("papers/aab")) == Path("papers/aab/ml-1m-gender.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "remedy"),
+    [
+        ("quikstart", "no file and no packaged spec", "did you mean quickstart"),
+        ("papers/lmrec", "is several specs", "papers/lmrec/atlanta, "),
+    ],
+)
+def test_an_unknown_name_lists_the_nearest(name: str, message: str, remedy: str) -> None:
+    with pytest.raises(UnknownName, match=message) as caught:
+        resolve_spec(name)
+    assert remedy in caught.value.remedy
+
+
+def test_the_files_of_a_spec_are_those_that_it_reads_and_extends() -> None:
+    files = {path.as_posix() for path in list_spec_files("prompts")}
+    tables = {"items.csv", "ours.csv", "sentences.yaml", "theirs.csv"}
+    assert files == {"prompts.yaml", *(f"prompts/{name}" for name in tables)}
+    extended = {path.as_posix() for path in list_spec_files("ml-1m-children")}
+    assert extended == {"ml-1m-children.yaml", "ml-1m.yaml"}

@@ -11,9 +11,12 @@ import pytest
 
 from recbias.core.errors import MissingFile
 from recbias.core.files import (
+    OFFLINE,
     compute_digest,
     derive_seed,
+    forbid_network,
     has_file,
+    is_offline,
     open_input,
     to_canonical_json,
     to_local_path,
@@ -101,3 +104,20 @@ def test_derived_seeds_do_not_change() -> None:
     # SHA-256 of "42\0split\0" + "0", first 8 bytes, halved: results of old runs depend on it
     digest = hashlib.sha256(b"42\0split\x000").digest()[:8]
     assert derive_seed(42, "split", 0) == int.from_bytes(digest, "big") >> 1
+
+
+@pytest.fixture(autouse=True)
+def _clear_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(OFFLINE, raising=False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+
+
+def test_the_network_is_forbidden_inside_the_block_only() -> None:
+    assert not is_offline()
+    with forbid_network():
+        assert is_offline()
+        with forbid_network():
+            assert is_offline()
+        assert is_offline()
+    assert not is_offline()
+    assert OFFLINE not in os.environ

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import os
 import resource
 import subprocess
@@ -14,9 +13,7 @@ from recbias.core.machine import (
     VARIABLE,
     lock_file,
     measure_memory_limit,
-    measure_peak_memory_mb,
     require_memory,
-    write_to_disk,
 )
 from recbias.runs.tables import find_run
 from support.commands import invoke_recbias, write_small_spec
@@ -85,18 +82,6 @@ def test_without_symbolic_links_a_run_is_found_by_its_name(
     assert invoke_recbias("report", "small", folder=tmp_path).code == 0
 
 
-def test_without_the_module_resource_the_memory_is_unknown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(self: Path, encoding: str) -> str:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(Path, "read_text", refuse)  # no /proc
-    assert measure_peak_memory_mb() > 1
-    monkeypatch.setitem(sys.modules, "resource", None)
-    assert measure_peak_memory_mb() == 0.0
-
-
 GROWING = """
 import subprocess
 import sys
@@ -119,19 +104,6 @@ def test_peak_memory_grows_with_allocations_and_can_be_reset() -> None:
     before, peak, after = map(float, process.stdout.split())
     assert peak > before + 50
     assert after <= peak
-
-
-def test_what_a_disk_cannot_do_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
-    monkeypatch.setattr(os, "fsync", refuse)
-    with (tmp_path / "file").open("w") as stream:
-        lock_file(stream.fileno())
-        write_to_disk(stream.fileno())
 
 
 def test_a_locked_file_is_not_locked_again(tmp_path: Path) -> None:

@@ -152,21 +152,6 @@ def test_a_file_that_needs_a_missing_package_is_an_error(tmp_path: Path) -> None
     assert caught.value.remedy == "pip install no_such_package_of_anyone"
 
 
-def test_a_package_that_is_installed_meanwhile_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    assert MODELS.names() == [*MODELS.table]
-    info = tmp_path / "later_package-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: later-package\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[recbias_test_group]\nTheirs = support.models.fake_plugins:SLIM\n"
-    )
-    assert MODELS.names() == [*MODELS.table, "later-package/Theirs"]
-    assert MODELS.load("later-package/Theirs") is fake_plugins.SLIM
-
-
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FOR_DEVELOPERS = {"all", "bench", "dev", "smollm2"}

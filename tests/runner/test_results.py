@@ -19,7 +19,6 @@ from recbias.runner.results import (
     estimate_interval,
     pool_summaries,
     pool_units,
-    sum_counts,
 )
 
 
@@ -105,13 +104,6 @@ def test_the_interval_over_folds_is_that_of_the_users_means() -> None:
     low, high = estimate_interval([measure([0.0, 0.5, 1.0]), measure([0.0, 0.5, 1.0])], 0.5)
     assert high - 0.5 == pytest.approx(4.302653 * 0.288675, abs=1e-5)
     assert 0.5 - low == pytest.approx(high - 0.5)
-
-
-def test_a_dataset_without_the_target_adds_its_totals() -> None:
-    # Bars: 3 of 10 ranks in city a; city b has no bar among its 20 ranks: 3 of 30 in total
-    bars = {"a": np.array([[3.0], [10.0]])}
-    group = {"a": np.array([[3.0], [10.0]]), "b": np.array([[7.0], [20.0]])}
-    assert sum_counts(bars, group).tolist() == [[3.0], [30.0]]
 
 
 def test_disjoint_samples_have_the_interval_of_their_units_together() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -204,3 +204,41 @@ def test_a_violation_of_a_metric_of_reviews_is_named(compute: Any, violation: st
 def test_evidence_that_the_metric_needs_must_be_given() -> None:
     with pytest.raises(MissingEvidence):
         check_metric(NDCG(), evidence=replace(make_random_evidence(), relevant=None))
+
+
+@dataclass
+class Mutable:
+    """A plug-in that can be changed."""
+
+
+@dataclass(frozen=True)
+class WithList:
+    """A plug-in with a list."""
+
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class WithoutDocstring:
+    needs = ()
+
+
+class Plain:
+    """Not a dataclass."""
+
+    needs = ()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "violation"),
+    [
+        (Plain(), "is not a dataclass"),
+        (Mutable(), "no frozen dataclass of plain fields"),
+        (WithList(), "no frozen dataclass of plain fields"),
+        (WithoutDocstring(), "has no docstring"),
+    ],
+    ids=type,
+)
+def test_other_classes_are_refused(plugin: Any, violation: str) -> None:
+    with pytest.raises(BrokenContract, match=violation):
+        check_metric(plugin)

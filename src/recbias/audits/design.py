@@ -29,7 +29,6 @@ NEUTRAL, PLACEBO = 0, 1
 """The positions of the arms that have the reference value of every attribute."""
 
 RATIOS = ("price", "popularity")
-_Values: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +60,14 @@ class Measured(NamedTuple):
     def is_ratio(self) -> bool:
         """Whether effects are relative."""
         return self.name in RATIOS
+
+
+def read_rows(path: Path, *needed: str) -> list[dict[str, str]]:
+    """Return the rows of a table as text, which has some columns."""
+    table = read_text_table(path)
+    table.need(*needed)
+    cells = zip(*(table.texts(name) for name in table.columns), strict=True)
+    return [dict(zip(table.columns, row, strict=True)) for row in cells]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,19 +112,15 @@ class Personas:
             raise Contradiction("base and path are both given", remedy="leave one out")
 
     @cached_property
-    def _rows(self) -> list[_Values]:
-        if self.path is None:
-            return []
-        table = read_text_table(self.path)
-        columns = {name: table.texts(name) for name in table.columns}
-        return [{name: cells[at] for name, cells in columns.items()} for at in range(len(table))]
+    def _rows(self) -> list[dict[str, str]]:
+        return read_rows(self.path) if self.path else []
 
     @property
     def n_available(self) -> int:
         """The number of different base personas."""
         return len(self._rows) or math.prod(len(values) for values in self.base.values())
 
-    def get(self, number: int) -> _Values:
+    def get(self, number: int) -> Mapping[str, Any]:
         """Return a base persona by its number."""
         if self._rows:
             return self._rows[number]

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.audits.design import ProbeSpec, list_requests, read_probe
+from recbias.audits.design import ProbeSpec, list_requests, read_probe, read_rows
 from recbias.audits.effects import Ledger
 from recbias.audits.endpoint import EndpointBackend
 from recbias.core.context import ProgressListener, collect_warnings, stage_context
 from recbias.core.errors import BudgetSpent, MissingReplies, RequestRefused
 from recbias.core.files import to_local_path
 from recbias.formats.manifest import Manifest
-from recbias.formats.tables import read_text_table
 from recbias.formats.yaml import dump
 from recbias.language.client import ask_until
 from recbias.language.endpoints import ChatReply, ChatRequest
@@ -108,7 +107,8 @@ def probe(
     work = results / "unfinished" / read.digest[:8]
     with report_unwritable(results):
         state = _open_state(work)
-    ledger = Ledger(read, _read_table(read))
+    rows = read_rows(read.items, "item_id") if read.items else []
+    ledger = Ledger(read, {row["item_id"]: row for row in rows})
     with collect_warnings() as warnings:
         stopped = _ask(read, work, state["seed"], ledger, on_progress)
     limits = SharedLimits.of_model(_limit(read), work / "replies", read.digest)
@@ -162,18 +162,6 @@ def _open_state(work: Path) -> dict[str, Any]:
     temporary.write_text(json.dumps(state), encoding="utf-8")
     temporary.rename(path)
     return state
-
-
-def _read_table(spec: ProbeSpec) -> dict[str, dict[str, str]]:
-    if spec.items is None:
-        return {}
-    table = read_text_table(spec.items)
-    table.need("item_id")
-    columns = {name: table.texts(name) for name in table.columns}
-    return {
-        str(item): {name: cells[at] for name, cells in columns.items()}
-        for at, item in enumerate(columns["item_id"])
-    }
 
 
 def _limit(spec: ProbeSpec) -> Any:

@@ -93,12 +93,8 @@ def command(act: Callable[..., Answer | Iterable[Part] | None]) -> Callable[...,
     @wraps(act)
     def call(*, as_json: bool = False, **given: Any) -> None:
         with _report_errors():
-            if as_json:
-                with _open_document() as document:
-                    answer = act(**given)
-                    document.update(getattr(answer, "document", {}))
-            else:
-                answer = act(**given)
+            answer = _print_document(act, given) if as_json else act(**given)
+            if not as_json:
                 with _allow_closed_output():
                     print_parts(answer.shown if isinstance(answer, Answer) else answer or ())
             if isinstance(answer, Answer):
@@ -363,24 +359,25 @@ _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::(?P<column>\d+))?(?:: (?P<w
 """The location of an error: FILE:LINE, FILE:LINE:COLUMN or FILE:LINE:COLUMN: KEY."""
 
 
-@contextmanager
-def _open_document() -> Iterator[dict[str, Any]]:
-    """Yield the document of a command, and print it when the block ends.
+def _print_document(act: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """Print the document of a function, or one of its errors; return its answer.
 
-    Whatever the block prints on standard output goes to standard error. An error of the block is
-    printed as a document with ``errors``, and raised.
+    Whatever it prints on standard output goes to standard error.
     """
-    document: dict[str, Any] = {"schema_version": SCHEMA_VERSION}
+    document: Mapping[str, Any] = {}
     try:
         with _send_output_to_stderr():
-            yield document
+            answer = act(**given)
+        document = answer.document
     except RecbiasError as error:
-        document["errors"] = describe_errors(error)
+        document = {"errors": describe_errors(error)}
         raise
     finally:
-        if len(document) > 1:
+        if document:
             with _allow_closed_output():
-                sys.stdout.write(render_document(document))
+                text = render_document({"schema_version": SCHEMA_VERSION, **document})
+                sys.stdout.write(text)
+    return answer
 
 
 def render_document(document: Mapping[str, Any]) -> str:
@@ -412,28 +409,17 @@ def describe_errors(error: RecbiasError) -> list[dict[str, Any]]:
     """
     if isinstance(error, Faults):
         return [row for fault in error.faults for row in describe_errors(fault)]
-    place = None if error.where.startswith("--") else _PLACE.fullmatch(error.where)
-    key_path, file, line, column = error.where or None, None, None, None
-    if place:
-        key_path, file = place["where"], place["file"]
-        line, column = (place[name] and int(place[name]) for name in ("line", "column"))
-    elif _is_of_file(error):
-        key_path, file = None, error.where
-    keys = {
-        "where": key_path and shorten(key_path),
-        "file": file,
-        "line": line,
-        "column": column,
-    }
-    return [{"message": shorten(error.message), **keys, "help": shorten(error.remedy) or None}]
-
-
-def _is_of_file(error: RecbiasError) -> bool:
-    """Return whether an error without a line is one of a file, not of a setting or an option."""
-    if error.where.startswith("--") or "://" in error.where:
-        return False
-    has_name = isinstance(error, (BadYaml, DataError, MissingRun)) and "." in error.where
-    return has_name or any(separator in error.where for separator in ("/", os.sep))
+    where, is_option = error.where, error.where.startswith("--")
+    place: dict[str, Any] = dict.fromkeys(("where", "file", "line", "column"))
+    has_suffix = isinstance(error, (BadYaml, DataError, MissingRun)) and "." in where
+    if not is_option and (found := _PLACE.fullmatch(where)):
+        place |= {name: found[name] and int(found[name]) for name in ("line", "column")}
+        place |= {"where": found["where"] and shorten(found["where"]), "file": found["file"]}
+    elif not is_option and "://" not in where and (has_suffix or {"/", os.sep} & {*where}):
+        place["file"] = where  # without a line
+    else:
+        place["where"] = shorten(where) or None
+    return [{"message": shorten(error.message), **place, "help": shorten(error.remedy) or None}]
 
 
 def _convert_counts(value: Any) -> Any:

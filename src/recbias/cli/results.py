@@ -180,7 +180,7 @@ def examples(
         worst: The number of units.
         model: A model; the first one selects. Repeatable. By default the best two.
     """
-    from recbias.runs.examples import examples as select_examples
+    from recbias.runs.tables import examples as select_examples
 
     with collect_warnings() as warnings:
         table = select_examples(

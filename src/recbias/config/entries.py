@@ -377,53 +377,43 @@ class _EntryReader:
         entries = [(raw, place)]
         if isinstance(raw, list):
             entries = [(entry, (*place, at)) for at, entry in enumerate(raw)]
-        read = [item for entry in entries for item in self._read_versions(*entry)]
-        return tuple(distinguish_plugins([spec for spec, _ in read], [value for _, value in read]))
+        specs, stated = list[PluginSpec](), list[dict[str, Any]]()
+        for entry, where in entries:
+            for version, settings in self._list_versions(entry, where):
+                if (spec := self._read_reranker(version, where)) is not None:
+                    specs.append(spec)
+                    stated.append(settings)
+        return tuple(distinguish_plugins(specs, stated))
 
-    def _read_versions(
+    def _list_versions(
         self, entry: Any, location: KeyPath
-    ) -> Iterator[tuple[PluginSpec, dict[str, Any]]]:
-        """Yield the re-rankers of an entry, each with the value of its dial in a list of them."""
-        dial, document = self._find_dial(entry, location), self.document
-        values = entry.get(dial) if dial else None
-        if not isinstance(values, list):
-            if (spec := self._read_reranker(entry, location)) is not None:
-                yield spec, {}
-            return
-        place, kind = (*location, dial), Contradiction
-        if not values:
-            remedy = f"give values, or leave {dial} out"
-            document.add_fault(place, "is an empty list", remedy=remedy, kind=WrongType)
-        if "tune" in entry:
-            message, remedy = f"has values of {dial} and a search", f"remove tune, or {dial}"
-            document.add_fault(location, message, remedy=remedy, kind=kind)
+    ) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield a re-ranker, once for each value of its dial, and what its label states."""
+        folder = self.document.mark(location).folder
+        given = entry if isinstance(entry, dict) else {}
+        try:
+            cls = self.resolver.registries["rerankers"].load(str(given.get("name")), base=folder)
+        except UserError:  # reported where the entry is resolved
+            cls = object
+        dial = getattr(cls, "dial", "")
+        values = given.get(dial)
+        if not isinstance(values, list) or not values:
+            yield entry, {}
             return
         if any(value in values[:at] for at, value in enumerate(values)):
-            document.add_fault(place, "has a value twice", remedy="give each once", kind=kind)
+            where, remedy = (*location, dial), "give each value once"
+            self.document.add_fault(where, "has a value twice", remedy=remedy, kind=Contradiction)
         for value in values:
-            spec = self._read_reranker(entry | {dial: value}, location)
-            if spec is None:
-                return
-            yield spec, {dial: value}
-
-    def _find_dial(self, entry: Any, location: KeyPath) -> str:
-        """Return the setting of which there may be several values, blank for a faulty entry."""
-        name = entry.get("name") if isinstance(entry, dict) else None
-        folder = self.document.mark(location).folder
-        try:
-            cls: Any = self.resolver.registries["rerankers"].load(str(name), base=folder)
-        except UserError:  # reported where the entry is resolved
-            return ""
-        return str(getattr(cls, "dial", ""))
+            yield given | {dial: value}, {dial: value}
 
     def _read_reranker(self, entry: Any, location: KeyPath) -> PluginSpec | None:
         spec, k = self.resolver.resolve("rerankers", entry, location), self.resolver.k
         n = None if spec is None else spec.parameters.get("candidates")
         if isinstance(n, int) and n < k:
-            message, remedy = f"{n} candidates are fewer than k, which is {k}", max(100, 10 * k)
+            message = f"{n} candidates are fewer than k, which is {k}"
             where = (*location, "candidates") if "candidates" in entry else location
-            remedy_text = f"set candidates: {remedy}"
-            self.document.add_fault(where, message, remedy=remedy_text, kind=OutOfRange)
+            remedy = f"set candidates: {max(100, 10 * k)}"
+            self.document.add_fault(where, message, remedy=remedy, kind=OutOfRange)
         return spec
 
     # searches

@@ -321,21 +321,16 @@ class IntervalSpec:
         """
         given = {name: value for name, value in vars(self).items() if value is not None}
         if len(given) != 1:
-            remedy = (
-                "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]} or {choice: [a, b]}"
-            )
+            remedy = "write {log: [0.001, 1]}, {float: [0, 1]}, {int: [5, 1000]}, {choice: [a, b]}"
             raise Contradiction(f"needs one interval, found {len(given)}", remedy=remedy)
         ((name, values),) = given.items()
-        kind = name.removesuffix("_")
-        if kind != "choice" and not values[0] < values[1]:
-            message, remedy = (
-                f"{values[0]:g} is not below {values[1]:g}",
-                "give the lower bound first",
-            )
-            raise OutOfRange(message, where=kind, remedy=remedy)
-        if kind == "log" and values[0] <= 0:
-            message, remedy = f"{values[0]:g} has no logarithm", "use a lower bound above 0"
-            raise OutOfRange(message, where=kind, remedy=remedy)
+        where = name.removesuffix("_")
+        if self.choice is None and not values[0] < values[1]:
+            message, remedy = f"{values[0]:g} is not below {values[1]:g}", "give the lower first"
+            raise OutOfRange(message, where=where, remedy=remedy)
+        if self.log is not None and self.log[0] <= 0:
+            message, remedy = f"{self.log[0]:g} has no logarithm", "use a lower bound above 0"
+            raise OutOfRange(message, where=where, remedy=remedy)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -49,15 +49,6 @@ def has_file(path: Path) -> bool:
     message = "cannot be read: it is a pipe or a device, not a file"
     remedy = "write its output into a file, and name that file"
     raise MissingFile(message, where=str(path), remedy=remedy)
-
-
-def read_change_times(folders: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """Yield each folder with the nanoseconds of its last change, 0 if it does not exist."""
-    for folder in folders:
-        try:
-            yield folder, os.stat(folder or ".").st_mtime_ns  # noqa: PTH116  much faster
-        except (OSError, ValueError):
-            yield folder, 0
 
 
 def read_version(path: Path) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from recbias.core.errors import (
     UnknownName,
     describe_exception,
 )
-from recbias.core.files import digest_file, has_file, read_change_times, read_input
+from recbias.core.files import digest_file, has_file, read_input
 from recbias.core.machine import raise_shortage
 from recbias.core.packages import describe_missing
 from recbias.core.text import normalize_name, suggest
@@ -74,11 +74,11 @@ class Registry:
 
     def find_spelling(self, name: str) -> str | None:
         """Return the registered spelling of a name, None if there is no such plug-in."""
-        normalized = normalize_name(name)
-        for list_names in (self.table.keys, self._list_entry_points):
-            spellings = {normalize_name(spelling): spelling for spelling in list_names()}
-            if normalized in spellings:
-                return spellings[normalized]
+        wanted = normalize_name(name)
+        for list_names in (self.table.keys, self._list_entry_points):  # which takes a while
+            for spelling in list_names():
+                if normalize_name(spelling) == wanted:
+                    return spelling
         return None
 
     def load(self, name: str, *, base: Path | None = None) -> type:
@@ -107,12 +107,12 @@ class Registry:
         return cast("type", getattr(module, attribute))
 
     def _list_entry_points(self) -> dict[str, str]:
-        return _read_entry_points(self.group, tuple(read_change_times(sys.path)))
+        return _read_entry_points(self.group, tuple(sys.path))
 
 
 @lru_cache(maxsize=64)
-def _read_entry_points(group: str, _folders: tuple[tuple[str, int], ...]) -> dict[str, str]:
-    """Return the plug-ins of installed packages; they are read again if a folder changes."""
+def _read_entry_points(group: str, _folders: tuple[str, ...]) -> dict[str, str]:
+    """Return the plug-ins of the packages that are installed in the folders of ``sys.path``."""
     return {
         f"{point.dist.name if point.dist else '?'}/{point.name}": point.value
         for point in entry_points(group=group)

@@ -125,7 +125,6 @@ class _Writer:
         return content
 
     def _encode_parts(self, value: Any, kind: str) -> tuple[str, Any]:
-        """Return the tag and the parts of a tuple, a mapping or an object of a class."""
         if isinstance(value, tuple):
             return "tuple", [self.encode(item) for item in value]
         if isinstance(value, Mapping):
@@ -148,8 +147,6 @@ class _Writer:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Makes a value again."""
-
     folder: Path
     arrays: Mapping[str, AnyArray]
 

@@ -16,23 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recbias.core import measures
 from recbias.core.context import StageRecord, Stored, collect_warnings, warn
 from recbias.core.dataset import AnyArray, Ids, Split
 from recbias.core.errors import Unwritable
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.files import compute_digest, digest_file, has_file
 from recbias.core.machine import measure_peak_memory_mb, point_link, reset_peak_memory
-from recbias.core.measures import (
-    COUNTS,
-    DIRECTIONS,
-    GROUPS,
-    IMPORTANCES,
-    LEARNING_CURVE,
-    LEARNING_CURVES,
-    METRICS,
-    SIGNIFICANCE,
-    TRIALS,
-)
 from recbias.core.queries import Queries
 from recbias.formats.manifest import Manifest, parse_manifest
 from recbias.formats.yaml import dump
@@ -249,10 +239,10 @@ def write_tables(
 ) -> None:
     """Write the tables of values, tests and searches."""
     _write_searches(folder, plan, executor)
-    METRICS.write(folder, build_metrics_table(measured))
-    SIGNIFICANCE.write(folder, significance)
+    measures.METRICS.write(folder, build_metrics_table(measured))
+    measures.SIGNIFICANCE.write(folder, significance)
     if groups:
-        GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
+        measures.GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
 
 
 def _write_searches(folder: Path, plan: Plan, executor: Executor) -> None:
@@ -278,8 +268,8 @@ def _write_searches(folder: Path, plan: Plan, executor: Executor) -> None:
             for name, share in search.importances.items()
         )
     if trials:
-        TRIALS.write(folder, trials)
-        IMPORTANCES.write(folder, importances)
+        measures.TRIALS.write(folder, trials)
+        measures.IMPORTANCES.write(folder, importances)
 
 
 def write_units(
@@ -293,12 +283,11 @@ def write_units(
     _write_parquet(folder / "per_unit.parquet", _build_unit_chunks(measured))
     _write_parquet(folder / "replicates.parquet", _build_replicate_chunks(measured, digests))
     if counts := [row for value in measured for row in _list_counts(value)]:
-        COUNTS.write(folder, counts)
+        measures.COUNTS.write(folder, counts)
     _write_directions(folder, measured)
 
 
 def _build_unit_chunks(measured: Iterable[ModelMeasurement]) -> Iterator[dict[str, Any]]:
-    """Yield the columns of the units of each measurement that has some."""
     for row in measured:
         units = row.measurement.units
         if units is None or units.errors is not None:  # of which no mean has the interval alone
@@ -334,7 +323,6 @@ def _build_replicate_chunks(
 
 
 def _list_counts(value: ModelMeasurement) -> list[dict[str, Any]]:
-    """Return the rows of the counts that determine a value."""
     counts = value.measurement.counts
     if counts is None:
         return []
@@ -359,7 +347,7 @@ def _write_directions(folder: Path, measured: Sequence[ModelMeasurement]) -> Non
             (folder / file).parent.mkdir(exist_ok=True)
             np.save(folder / file, axis, allow_pickle=False)
     if rows:
-        DIRECTIONS.write(folder, rows.values())
+        measures.DIRECTIONS.write(folder, rows.values())
 
 
 def write_answers(folder: Path, plan: Plan, executor: Executor) -> None:
@@ -420,7 +408,6 @@ def _build_list_chunks(
 
 
 def _list_responses(responses: Responses, fit_keys: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the line of each response; a field that the model does not give is null."""
     labels = responses.labels.to_dict("records") or [{}] * len(responses)
     for query_id, text, row in zip(responses.ids, responses.texts, labels, strict=True):
         label = {str(name): _as_json(value) for name, value in row.items()}
@@ -489,10 +476,10 @@ def _write_learning_curves(folder: Path, plan: Plan, executor: Executor) -> None
             continue
         curve = executor.value(answer).learning_curve
         if curve is not None:
-            tables.append(curve[list(LEARNING_CURVE)].assign(**make_fit_keys(model_plan)))
+            tables.append(curve[list(measures.LEARNING_CURVE)].assign(**make_fit_keys(model_plan)))
         executor.forget((answer,))
     if tables:
-        LEARNING_CURVES.write(folder, pd.concat(tables, ignore_index=True))
+        measures.LEARNING_CURVES.write(folder, pd.concat(tables, ignore_index=True))
 
 
 _ROW_GROUP = 2**20

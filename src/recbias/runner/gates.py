@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
 from recbias.config.checks import Check
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.core.measures import (
-    ALL,
-    DATASET,
-    FIT_COLUMNS,
-    METRIC_KEY_COLUMNS,
-    POOLED,
-    SERVED,
-)
+from recbias.core import measures
 from recbias.runner.results import (
     FailedValue,
     ModelMeasurement,
@@ -55,25 +49,14 @@ def decide(value: float, interval: Interval, limits: Interval) -> Verdict:
     """
     if math.isnan(value):
         return "undecided"
-    low, high = (value, value) if _has_no_interval(interval) else interval
+    low, high = (value, value) if any(map(math.isnan, interval)) else interval
     if limits[0] <= low and high <= limits[1]:
         return "pass"
     return "fail" if high < limits[0] or low > limits[1] else "undecided"
 
 
-def _has_no_interval(interval: Interval) -> bool:
-    """Return whether an end of an interval is undefined.
-
-    >>> _has_no_interval((0.1, math.nan))
-    True
-    """
-    return any(map(math.isnan, interval))
-
-
 CheckRow: TypeAlias = dict[str, Any]
 """A value with its limit and verdict, as in ``report.json``."""
-
-_Estimates: TypeAlias = Mapping[tuple[str, ...], SystemEstimates]
 
 
 def judge_checks(
@@ -82,13 +65,17 @@ def judge_checks(
     failed: Sequence[FailedValue],
     groups: Sequence[ModelMeasurement],
 ) -> list[CheckRow]:
-    """Return the rows of the checks of a spec for the manifest."""
-    rows = (
-        evaluate_checks(experiment.checks, measurements, failed, groups)
-        if experiment.checks
-        else []
-    )
-    return [{name: _to_json(value) for name, value in row.items()} for row in rows]
+    """Return the rows of the checks of a spec for the manifest, which has null for NaN."""
+    if not experiment.checks:
+        return []
+    rows = evaluate_checks(experiment.checks, measurements, failed, groups)
+    return [
+        {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 def evaluate_checks(
@@ -106,104 +93,97 @@ def evaluate_checks(
     is ``single``. ``value`` is the difference from
     the baseline if the check has one, with its paired interval.
     """
-    metrics = _select_means(build_metrics_table(measurements))
-    metrics = metrics[~metrics["dataset"].isin([ALL, POOLED]) & (metrics["group"] != SERVED)]
-    defined = [row for row in measurements if not row.missing]
-    estimates = {
-        _make_key(estimate.keys, ESTIMATE_KEYS): estimate
-        for estimate in collect_estimates(defined)
-    }
-    return [
-        row for check in checks for row in _evaluate(check, metrics, estimates, failed, groups)
-    ]
-
-
-def _select_means(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over seeds and folds, or all rows if there is one of each."""
+    metrics = build_metrics_table(measurements)
     for name in ("seed", "fold"):
-        if (metrics[name] == ALL).any():
-            metrics = metrics[metrics[name] == ALL]
-    return metrics
+        if (metrics[name] == measures.ALL).any():
+            metrics = metrics[metrics[name] == measures.ALL]
+    metrics = metrics[
+        ~metrics["dataset"].isin([measures.ALL, measures.POOLED])
+        & (metrics["group"] != measures.SERVED)
+    ]
+    defined = [row for row in measurements if not row.missing]
+    estimates = {_make_key(estimate.keys): estimate for estimate in collect_estimates(defined)}
+    judge = _Judge(metrics, estimates, failed, groups)
+    return [row for check in checks for row in judge.evaluate(check)]
 
 
-def _evaluate(
-    check: Check,
-    metrics: pd.DataFrame,
-    estimates: _Estimates,
-    failed: Sequence[FailedValue],
-    groups: Sequence[ModelMeasurement],
-) -> Iterator[CheckRow]:
-    metric = check.metric
-    singles = _find_singles(metric, groups)
-    has_cutoff = metrics["k"].isna() if metric.cutoff is None else metrics["k"] == metric.cutoff
-    metrics = metrics[(metrics["metric"] == metric.label) & has_cutoff]
-    stopped = [keys[:2] for keys in failed if keys[2:] == (metric.label, metric.cutoff)]
-    is_of_dataset = {*metrics["model"], *(model for _, model in stopped)} == {DATASET}
-    for model in (DATASET,) if is_of_dataset else check.models:
-        rows = metrics[metrics["model"] == model].to_dict("records")
-        undefined: dict[Any, Any] = {"model": model, "metric": metric.label}
-        lacking = [dataset for dataset, name in stopped if name == model]
-        measured = {row["dataset"] for row in rows}
-        rows += [undefined | {"dataset": name} for name in lacking if name not in measured]
-        for row in rows or [undefined]:
-            value, interval = _measure(check, row, metrics, estimates)
-            sides = {(row.get("dataset"), name) for name in (model, check.baseline)}
-            basis = "value" if _has_no_interval(interval) else "interval"
-            if math.isnan(value):
-                basis = "undefined" if sides.isdisjoint(stopped) else "failure"
-            elif basis == "value" and any(
-                row["group"] in {"", group} and sides >= {side} and row["target"] == target
-                for side, group, target in singles
-            ):
-                basis = "single"
-            yield _build_row(check, row, value, interval, basis)
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Decides checks by the values of a run.
 
+    Args:
+        metrics: The rows of ``metrics.csv`` that are checked.
+        estimates: The values of all models by ``ESTIMATE_KEYS``.
+    """
 
-def _find_singles(
-    metric: PluginSpec, groups: Sequence[ModelMeasurement]
-) -> set[tuple[tuple[str, str], str, str]]:
-    """Return dataset, model, group and target of the groups of a metric with a single unit."""
-    if metric.grouping is None or metric.grouping.min_group > 1:
-        return set()
-    return {
-        ((row.dataset, row.model), row.measurement.group, row.measurement.target)
-        for row in groups
-        if row.measurement.n == 1 and identify_groups(row.metric) == identify_groups(metric)
-    }
+    metrics: pd.DataFrame
+    estimates: Mapping[tuple[str, ...], SystemEstimates]
+    failed: Sequence[FailedValue]
+    groups: Sequence[ModelMeasurement]
 
+    def evaluate(self, check: Check) -> Iterator[CheckRow]:
+        """Yield the verdicts of a check."""
+        metric, singles = check.metric, self._find_singles(check.metric)
+        k = self.metrics["k"]
+        has_cutoff = k.isna() if metric.cutoff is None else k == metric.cutoff
+        metrics = self.metrics[(self.metrics["metric"] == metric.label) & has_cutoff]
+        stopped = [keys[:2] for keys in self.failed if keys[2:] == (metric.label, metric.cutoff)]
+        is_of_dataset = {*metrics["model"], *(model for _, model in stopped)} == {measures.DATASET}
+        for model in (measures.DATASET,) if is_of_dataset else check.models:
+            rows = metrics[metrics["model"] == model].to_dict("records")
+            undefined: dict[Any, Any] = {"model": model, "metric": metric.label}
+            lacking = {dataset: None for dataset, name in stopped if name == model}
+            measured = {row["dataset"] for row in rows}
+            rows += [undefined | {"dataset": name} for name in lacking if name not in measured]
+            for row in rows or [undefined]:
+                value, interval = self._measure(check, row, metrics)
+                sides = {(row.get("dataset"), name) for name in (model, check.baseline)}
+                basis = "value" if any(map(math.isnan, interval)) else "interval"
+                if math.isnan(value):
+                    basis = "undefined" if sides.isdisjoint(stopped) else "failure"
+                elif basis == "value" and any(
+                    row["group"] in {"", group} and sides >= {side} and row["target"] == target
+                    for side, group, target in singles
+                ):
+                    basis = "single"
+                yield _build_row(check, row, value, interval, basis)
 
-def _measure(
-    check: Check, row: Mapping[Any, Any], metrics: pd.DataFrame, estimates: _Estimates
-) -> tuple[float, tuple[float, float]]:
-    """Return the value of a row, or its difference from the baseline, with the interval."""
-    undefined = math.nan, math.nan
-    if "value" not in row:
-        return math.nan, undefined
-    if check.baseline is None:
-        return float(row["value"]), (float(row["ci_low"]), float(row["ci_high"]))
-    estimate, systems = (
-        estimates.get(_make_key(row, ESTIMATE_KEYS)),
-        (row["model"], check.baseline),
-    )
-    if estimate is not None and estimate.comparable and {*systems} <= {*estimate.systems}:
-        test = compare_two(estimate, *systems)
-        return test["difference"], (test["ci_low"], test["ci_high"])
-    keys = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in {"model", "k"}]
-    others = metrics[metrics["model"] == check.baseline]
-    others = others[(others[keys] == [row[name] for name in keys]).all(axis=1)]
-    baseline = float(others["value"].iloc[0]) if len(others) else math.nan
-    return float(row["value"]) - baseline, undefined
+    def _find_singles(self, metric: PluginSpec) -> set[tuple[tuple[str, str], str, str]]:
+        """Return dataset, model, group and target of the groups of a metric with a single unit."""
+        if metric.grouping is None or metric.grouping.min_group > 1:
+            return set()
+        return {
+            ((row.dataset, row.model), row.measurement.group, row.measurement.target)
+            for row in self.groups
+            if row.measurement.n == 1 and identify_groups(row.metric) == identify_groups(metric)
+        }
+
+    def _measure(
+        self, check: Check, row: Mapping[Any, Any], metrics: pd.DataFrame
+    ) -> tuple[float, Interval]:
+        """Return the value of a row, or its difference from the baseline, with the interval."""
+        undefined = math.nan, math.nan
+        if "value" not in row:
+            return math.nan, undefined
+        if check.baseline is None:
+            return float(row["value"]), (float(row["ci_low"]), float(row["ci_high"]))
+        estimate, pair = self.estimates.get(_make_key(row)), (row["model"], check.baseline)
+        if estimate is not None and estimate.comparable and {*pair} <= {*estimate.systems}:
+            test = compare_two(estimate, *pair)
+            return test["difference"], (test["ci_low"], test["ci_high"])
+        others = metrics[metrics["model"] == check.baseline].to_dict("records")
+        same = [other["value"] for other in others if _make_key(other) == _make_key(row)]
+        return float(row["value"]) - float(same[0] if same else math.nan), undefined
 
 
 def _build_row(
-    check: Check,
-    row: Mapping[Any, Any],
-    value: float,
-    interval: tuple[float, float],
-    basis: str,
+    check: Check, row: Mapping[Any, Any], value: float, interval: Interval, basis: str
 ) -> CheckRow:
     verdict = "undecided" if basis == "single" else decide(value, interval, check.spec.limits)
-    keys = {name: str(row.get(name, "")) for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS)}
+    keys = {
+        name: str(row.get(name, ""))
+        for name in (*measures.FIT_COLUMNS, *measures.METRIC_KEY_COLUMNS)
+    }
     return {
         **keys,
         "k": check.metric.cutoff,
@@ -219,9 +199,5 @@ def _build_row(
     }
 
 
-def _make_key(row: Mapping[Any, Any], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple("" if pd.isna(row[name]) else str(row[name]) for name in names)
-
-
-def _to_json(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _make_key(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    return tuple("" if pd.isna(row[name]) else str(row[name]) for name in ESTIMATE_KEYS)

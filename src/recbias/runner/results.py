@@ -11,7 +11,7 @@ answers another question, and its difference may have another sign.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -27,19 +27,7 @@ from recbias.core.dataset import BoolArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
 from recbias.core.files import derive_seed
 from recbias.core.grouping import parse_uncertain_label, read_uncertain_groups
-from recbias.core.measures import (
-    ALL,
-    FIT_COLUMNS,
-    METRIC_KEY_COLUMNS,
-    METRICS,
-    POOLED,
-    ROUNDING,
-    VALUE_COLUMNS,
-    Bounds,
-    Contrast,
-    Measurement,
-    limit_interval,
-)
+from recbias.core.measures import Bounds, Contrast, Measurement, limit_interval
 from recbias.core.plugins import ChecksFiles, HasBounds, Pools
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
@@ -104,14 +92,14 @@ class ModelMeasurement:
     @property
     def fit_keys(self) -> dict[str, Any]:
         """Dataset, model, seed and fold."""
-        return {name: vars(self)[name] for name in FIT_COLUMNS}
+        return {name: vars(self)[name] for name in measures.FIT_COLUMNS}
 
     @property
     def metric_keys(self) -> dict[str, Any]:
         """Metric, k, group and target."""
         group, target = self.measurement.group, self.measurement.target
         keys = (self.metric.label, self.metric.cutoff, group, target)
-        return dict(zip(METRIC_KEY_COLUMNS, keys, strict=True))
+        return dict(zip(measures.METRIC_KEY_COLUMNS, keys, strict=True))
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -121,11 +109,11 @@ class ModelMeasurement:
     @property
     def is_pooled(self) -> bool:
         """Whether it is of several seeds or folds together."""
-        return ALL in {self.seed, self.fold}
+        return measures.ALL in {self.seed, self.fold}
 
     def row(self) -> dict[str, Any]:
         """Return its row of ``metrics.csv``."""
-        values = {name: vars(self.measurement)[name] for name in VALUE_COLUMNS}
+        values = {name: vars(self.measurement)[name] for name in measures.VALUE_COLUMNS}
         return {**self.fit_keys, **self.metric_keys, **values}
 
 
@@ -137,7 +125,9 @@ def locate(keys: Keys) -> Place:
 def make_fit_keys(model_plan: ModelPlan) -> dict[str, Any]:
     """Return the dataset, model, seed and fold of a model plan."""
     dataset, seed, fold = locate(model_plan.data_context.keys)
-    return dict(zip(FIT_COLUMNS, (dataset, model_plan.model.label, seed, fold), strict=True))
+    return dict(
+        zip(measures.FIT_COLUMNS, (dataset, model_plan.model.label, seed, fold), strict=True)
+    )
 
 
 # ---- one value of several seeds and folds ----
@@ -371,7 +361,6 @@ def _select_served(
 
 
 def _restrict(row: ModelMeasurement, is_used: BoolArray) -> ModelMeasurement:
-    """Return the mean over some of the queries."""
     whole = row.measurement
     units: Any = whole.units
     part = replace(units, values=np.where(is_used, units.values, np.nan))
@@ -419,7 +408,7 @@ def collect_groups(
 def list_varying(measured: Sequence[ModelMeasurement]) -> dict[str, Any]:
     """Return ``all`` for each of seed and fold that a run has several of."""
     names = ("seed", "fold")
-    return {name: ALL for name in names if len({vars(row)[name] for row in measured}) > 1}
+    return {name: measures.ALL for name in names if len({vars(row)[name] for row in measured}) > 1}
 
 
 def pool_summaries(
@@ -487,7 +476,6 @@ def _measure_groups(
 
 
 def _gather_folds(rows: Sequence[ModelMeasurement]) -> Iterable[list[ModelMeasurement]]:
-    """Return the groups of all seeds and folds of each model, metric and target."""
     return gather(
         rows,
         lambda row: (
@@ -500,7 +488,6 @@ def _gather_folds(rows: Sequence[ModelMeasurement]) -> Iterable[list[ModelMeasur
 def _pool(
     folds: Sequence[ModelMeasurement], varying: Mapping[str, Any]
 ) -> Iterator[ModelMeasurement]:
-    """Yield the pooled groups, with their tests."""
     groups = pool_groups([fold.measurement for fold in folds])
     if _get_gap(folds[0].metric) == "groups":
         groups[0] = replace(groups[0], contrasts=tuple(_compare(groups, folds)))
@@ -527,65 +514,56 @@ def _compare(groups: Sequence[Measurement], folds: Sequence[ModelMeasurement]) -
 def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
     """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
     singles = [row for row in measurements if not row.is_pooled]
-    rows = METRICS.build(measurement.row() for measurement in singles)
-    means = []
-    if averaged := [name for name in ("seed", "fold") if len(set(rows[name])) > 1]:
-        means.append(_add_intervals(_average_over(rows, averaged), measurements))
-    if len(set(rows["dataset"])) > 1:
-        over_datasets = _average_over(means[0] if means else rows, ["dataset"])
-        means.append(_limit_intervals(over_datasets, measurements))
-        means += _pool_datasets(singles)
-    return pd.concat([rows.astype({"seed": object, "fold": object}), *means]) if means else rows
+    rows, means = [row.row() for row in singles], list[dict[str, Any]]()
+    if varying := list_varying(singles):
+        by_identity = gather(measurements, lambda row: row.identity)
+        means = [_average_folds(each, varying) for each in by_identity.values()]
+    over_datasets: list[dict[str, Any]] = []
+    if len({row.dataset for row in singles}) > 1:
+        keys = [*measures.FIT_COLUMNS, *measures.METRIC_KEY_COLUMNS][1:]
+        bounds = {row.metric.label: row.bounds for row in measurements}
+        by_keys = gather(means or rows, lambda row: tuple(row[name] for name in keys))
+        over_datasets = [_average_datasets(each, bounds) for each in by_keys.values()]
+        over_datasets += _pool_datasets(singles)
+    return measures.METRICS.build([*rows, *means, *over_datasets])
 
 
-def _average_over(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the mean and spread of each value over some columns."""
-    keys = [name for name in (*FIT_COLUMNS, *METRIC_KEY_COLUMNS) if name not in columns]
-    means = []
-    for key, group in rows.groupby(keys, sort=False, dropna=False):
-        summary = Measurement.from_values(group["value"].to_numpy(dtype=np.float64))
-        mean = dict(zip(keys, key, strict=True)) | dict.fromkeys(columns, ALL)
-        mean |= {name: vars(summary)[name] for name in VALUE_COLUMNS}
-        if "dataset" not in columns or summary.n < _MIN_DATASETS:
-            mean |= {"ci_low": math.nan, "ci_high": math.nan}
-        means.append(mean)
-    return METRICS.build(means)
+def _average_rows(rows: Sequence[dict[str, Any]], fixed: dict[str, Any]) -> dict[str, Any]:
+    """Return the mean and spread of the values of rows; ``fixed`` says over what."""
+    summary = Measurement.from_values(np.array([row["value"] for row in rows], dtype=np.float64))
+    return rows[0] | {name: vars(summary)[name] for name in measures.VALUE_COLUMNS} | fixed
 
 
-def _limit_intervals(
-    means: pd.DataFrame, measurements: Sequence[ModelMeasurement]
-) -> pd.DataFrame:
-    """Return means over datasets, whose intervals are within the ranges of the metrics."""
-    bounds = {row.metric.label: row.bounds for row in measurements}
-    columns = (means[name].astype(float) for name in ("value", "n", "ci_low", "ci_high"))
-    limited = []
-    for metric, value, n, *ends in zip(means["metric"], *columns, strict=True):
-        widened = measures.widen_ends((ends[0], ends[1]), bounds[metric], value, int(n))
-        limited.append(measures.limit_ends(widened, bounds[metric], value))
-    lows, highs = zip(*limited, strict=True)
-    return means.assign(ci_low=list(lows), ci_high=list(highs))
-
-
-def _add_intervals(means: pd.DataFrame, measurements: Sequence[ModelMeasurement]) -> pd.DataFrame:
-    """Return means over folds and seeds with the intervals of ``average_folds``.
+def _average_folds(rows: Sequence[ModelMeasurement], varying: dict[str, Any]) -> dict[str, Any]:
+    """Return the mean over folds and seeds with the interval of ``average_folds``.
 
     A gap is not the mean of gaps, which have no sign, but that of the groups' means, and a summary
     of groups of items that of the groups' means.
     """
-    averaged = gather(measurements, lambda row: row.identity).values()
-    values = []
-    for rows, mean in zip(averaged, means["value"].astype(float), strict=True):
-        last, bounds = rows[-1].measurement, rows[0].bounds
-        if rows[-1].is_pooled:
-            values.append((last.value, last.ci_low, last.ci_high))
-            continue
-        ends = estimate_interval([row.measurement for row in rows], mean, bounds)
-        values.append((mean, *measures.limit_ends(ends, bounds, mean)))
-    points, lows, highs = map(list, zip(*values, strict=True))
-    return means.assign(value=points, ci_low=lows, ci_high=highs)
+    singles, last = [row for row in rows if not row.is_pooled], rows[-1].measurement
+    mean = _average_rows([row.row() for row in singles], varying)
+    if rows[-1].is_pooled:
+        return mean | {"value": last.value, "ci_low": last.ci_low, "ci_high": last.ci_high}
+    bounds = rows[0].bounds
+    ends = estimate_interval([row.measurement for row in rows], mean["value"], bounds)
+    low, high = measures.limit_ends(ends, bounds, mean["value"])
+    return mean | {"ci_low": low, "ci_high": high}
 
 
-def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFrame]:
+def _average_datasets(
+    rows: Sequence[dict[str, Any]], bounds: Mapping[str, Bounds]
+) -> dict[str, Any]:
+    """Return the mean over datasets, whose interval is within the range of the metric."""
+    mean = _average_rows(rows, {"dataset": measures.ALL})
+    within, ends = bounds[mean["metric"]], (mean["ci_low"], mean["ci_high"])
+    if mean["n"] < _MIN_DATASETS:
+        return mean | {"ci_low": math.nan, "ci_high": math.nan}
+    ends = measures.widen_ends(ends, within, mean["value"], mean["n"])
+    low, high = measures.limit_ends(ends, within, mean["value"])
+    return mean | {"ci_low": low, "ci_high": high}
+
+
+def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[dict[str, Any]]:
     """Return the values of all datasets pooled, for metrics whose counts can be added."""
     counted = [row for row in measurements if row.measurement.counts is not None]
 
@@ -607,9 +585,9 @@ def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[pd.DataFram
                 n=sum(row.measurement.n for row in rows),
                 undefined=sum(row.measurement.undefined for row in rows),
             )
-            together = replace(template, dataset=POOLED, measurement=measurement)
+            together = replace(template, dataset=measures.POOLED, measurement=measurement)
             pooled.append(together.row() | template.metric_keys)
-    return [METRICS.build(pooled)] if pooled else []
+    return pooled
 
 
 def sum_counts(
@@ -636,9 +614,6 @@ def sum_counts(
     return np.asarray(total, dtype=np.float64)
 
 
-# ---- warnings about values ----
-
-
 def warn_about_zero_accuracy(
     models: Sequence[PluginSpec], measurements: Sequence[ModelMeasurement]
 ) -> None:
@@ -663,30 +638,3 @@ def warn_about_zero_accuracy(
                 "this split? Give the one they were made for: "
                 "split: {name: given, train: train.csv, test: test.csv}"
             )
-
-
-def warn_about_equal_values(measurements: Sequence[ModelMeasurement]) -> None:
-    """Warn about the values without an interval whose units or samples are equal, and count them.
-
-    A metric of units with bounds has an interval nevertheless; see ``widen_ends``.
-    """
-    without = [
-        row for row in measurements if not row.is_pooled and math.isnan(row.measurement.ci_low)
-    ]
-    of_units = [row for row in without if row.measurement.std == 0]
-    of_samples = [row for row in without if _has_equal_samples(row.measurement)]
-    for rows, reason in (
-        (of_units, "all units have one value, and the metric has no bounds"),
-        (of_samples, "all bootstrap samples of the queries have one value"),
-    ):
-        names = Counter(row.metric.label for row in rows)
-        if names:
-            counts = "1 value has" if names.total() == 1 else f"{names.total():,} values have"
-            warn(f"{counts} no interval ({', '.join(names)}): {reason}")
-
-
-def _has_equal_samples(measurement: Measurement) -> bool:
-    samples = measurement.replicates
-    if measurement.units is not None or samples is None or np.isnan(samples).any():
-        return False
-    return bool(np.ptp(samples) <= ROUNDING * np.abs(samples).max(initial=0.0))

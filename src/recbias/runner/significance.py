@@ -88,7 +88,6 @@ def _identify_tests(row: ModelMeasurement) -> tuple[Any, ...]:
 
 
 def _label_contrasts(row: ModelMeasurement) -> Iterator[tuple[str, str, Contrast]]:
-    """Yield each test of a measurement with its group and target."""
     group, target = row.measurement.group, row.measurement.target
     for contrast in row.measurement.contrasts:
         is_of_group = contrast.between != "groups" or all(
@@ -117,20 +116,18 @@ class _CheckedTest:
         returned: Mapping[str, Any] = call_for(Mapping, self.plugin.pairs, values, rng)  # type: ignore[type-abstract]
         n = len(values) * (len(values) - 1) // 2
         remedy = "return compute_pair_moments(values).columns(self.alpha), and the other columns"
-        if missing := [name for name in _TEST_COLUMNS if name not in returned]:
+        columns = {"test": [""] * n, **returned}
+        if missing := [name for name in _TEST_COLUMNS if name not in columns]:
             message = f"returns no column {', '.join(missing)}"
             raise make_fault(self.plugin.pairs, message, remedy)
-        columns = {name: np.asarray(returned[name]) for name in _TEST_COLUMNS}
-        for name, column in columns.items():
-            if column.shape != (n,) or column.dtype.kind not in "fiub":
+        checked = {name: np.asarray(columns[name]) for name in (*_TEST_COLUMNS, "test")}
+        for name, column in checked.items():
+            kinds, what = ("OU", "name") if name == "test" else ("fiub", "number")
+            if column.shape != (n,) or column.dtype.kind not in kinds:
                 form = f"{column.dtype}{[*column.shape]}"
-                message = f"returns {name} as {form}, not a number for each of {n:,} pairs"
+                message = f"returns {name} as {form}, not a {what} for each of {n:,} pairs"
                 raise make_fault(self.plugin.pairs, message, remedy)
-        names = np.asarray(returned.get("test", [""] * n))
-        if names.shape != (n,) or names.dtype.kind not in "OU":
-            message = f"returns test as {names.dtype}{[*names.shape]}, not a name for each pair"
-            raise make_fault(self.plugin.pairs, message, "return names, or no column test")
-        return {**columns, "test": names}
+        return checked
 
 
 def compare_models(

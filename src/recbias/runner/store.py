@@ -201,7 +201,6 @@ class Store:
 
     @staticmethod
     def _is_intact(stored: Stored, folder: Path) -> bool:
-        """Return whether every file of a result has its checksum."""
         try:
             return all(
                 digest_file(folder / name) == checksum

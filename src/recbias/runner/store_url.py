@@ -132,7 +132,6 @@ class RemoteStore(Store):
         self.seen.pop(digest, None)
 
     def _download(self, digest: str) -> bool:
-        """Copy a result from the URL to the folder; return whether there is one."""
         record = self._find(digest)
         if record is None:
             return False

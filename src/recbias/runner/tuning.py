@@ -299,7 +299,6 @@ def _make_distribution(dimension: Dimension, *, linear: bool) -> Any:
 
 
 def _encode(dimension: Dimension, trial: Trial, *, linear: bool) -> Any:
-    """Return the value of a setting in its distribution."""
     value = trial.settings[dimension.parameter]
     if isinstance(dimension, Choice):
         return find_choice(dimension, value)
@@ -387,7 +386,6 @@ class ValidationScorer:
 
     @cached_property
     def _split(self) -> Split:
-        """The split with the validation rows as the test set."""
         return Split(self.data.train, self.data.validation)
 
     @cached_property
@@ -537,7 +535,6 @@ class RunRerankTrial(RunTrial):
 def _align_labels(
     dataset: Dataset, split: Split, labels: Sequence[ItemLabels]
 ) -> Sequence[ItemLabels]:
-    """Return labels of the items of a dataset as those of its split."""
     items = align_dataset(add_labels(dataset, labels), split).items
     if items is None or not labels:
         return ()

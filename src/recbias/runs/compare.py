@@ -162,7 +162,6 @@ def _list_keys(table: pd.DataFrame) -> list[_Key]:
 
 
 def _split_values(table: pd.DataFrame | None, index: str | list[str]) -> dict[_Key, pd.Series]:
-    """Return the values of a table by ``_KEY_COLUMNS``."""
     if table is None or table.empty:
         return {}
     values = table.set_index(index)["value"]
@@ -226,7 +225,6 @@ class _SharedUnits:
 
 
 def _count_others(groups: Sequence[_SharedUnits]) -> dict[str, int]:
-    """Return the numbers of the units that only one of the runs has."""
     others = np.sum([group.others for group in groups], axis=0).tolist()
     return dict(zip(("only_a", "only_b"), others, strict=True))
 
@@ -403,7 +401,6 @@ def _pair_up(a: RunFrames, b: RunFrames) -> RunPair:
 
 
 def _merge(a: RunFrames, b: RunFrames) -> pd.DataFrame:
-    """Return the rows of the values that two runs share."""
     rows = a.rows.merge(b.rows, on=_KEY_COLUMNS, suffixes=("_a", "_b"))
     if redefined := _list_redefined(a, b):
         titles = zip(rows["metric"], rows["k"], strict=True)
@@ -433,7 +430,6 @@ def _list_redefined(a: RunFrames, b: RunFrames) -> dict[tuple[str, str], str]:
 
 
 def _list_different(a: RunFrames, b: RunFrames, name: str) -> list[_Key]:
-    """Return the dataset, seed and fold of which the runs have other ``queries`` or ``test``."""
     of_a, of_b = a.list_contents(name), b.list_contents(name)
     return [key for key in of_a if key in of_b and of_a[key] != of_b[key]]
 
@@ -444,7 +440,6 @@ def _is_of_queries(definition: Mapping[str, Any]) -> bool:
 
 
 def _share_units(a: RunFrames, b: RunFrames) -> dict[_Key, _SharedUnits]:
-    """Return the units of each value that both runs have."""
     units_a, units_b = (_read_units(run) for run in (a, b))
     shared = {}
     for key in units_a.keys() & units_b.keys():

@@ -229,7 +229,6 @@ class PowerTables:
 
 
 def _make_key(row: Mapping[Any, Any]) -> tuple[Any, ...]:
-    """Return what the values of a metric for a fitted model share."""
     k = None if math.isnan(row["k"]) else row["k"]
     names = ("dataset", "model", "seed", "fold")
     return (*(str(row[name]) for name in names), row["metric"], k)
