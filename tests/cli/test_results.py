@@ -74,9 +74,9 @@ def test_runs_are_listed_newest_first(results: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"{", "it is not JSON"),
-        (b"[]", "it is not a JSON object"),
-        (b"\xff", "it is not JSON"),
+        (b"{", "it is not the manifest of a run"),
+        (b"[]", "it is not the manifest of a run"),
+        (b"\xff", "it is not the manifest of a run"),
         (b'{"name": "one"}', "manifest.json is not that of a run (KeyError: 'started')"),
         (None, "manifest.json does not exist"),
     ],

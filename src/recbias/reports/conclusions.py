@@ -247,26 +247,29 @@ def _join_served(
 
 
 def _write_no_difference(question: Question) -> _Answer:
-    models, name = question.models, f"{question.name}{question.where}"
+    models, ending, between = question.models, "", ""
     if question.compares_models:
         rows = [row for row in question.rows if {row["a"], row["b"]} <= {*models}]
-        of_all, ending = f" between the {len(models):,} models", " was found."
+        between = f" between the {len(models):,} models"
     else:
-        rows, of_all = question.own_rows, ""
+        rows = question.own_rows
         within = f"any of {len(models):,} models" if len(models) > 2 else join_names(models, "or")
-        ending = f" was found with {within}."
+        ending = f" with {within}"
     rows = rows or question.rows
     sides = list(dict.fromkeys(_name_side(question, row, side) for row in rows for side in "ab"))
-    texts = [f"No significant difference in {question.heading}{question.where}{of_all}{ending}"]
+    what = [f"difference in {question.heading}{question.where}{between}"]
     if rows[0]["test"] == TREND:
-        texts = [f"No significant trend of {name} with the order of the groups{ending}", *texts]
+        what.insert(0, f"trend of {question.name}{question.where} with the order of the groups")
     elif len(sides) == 2:
-        between = f"{name} between {join_names(sides)}"
-        texts = [f"No significant difference in {between}{ending}", *texts]
+        pair = join_names(sides)
+        what.insert(0, f"difference in {question.name}{question.where} between {pair}")
     smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
     size = f"Difference {_state_size(smallest, signed=True)}." if len(rows) == 1 else ""
     test = _describe_test(question, smallest)
-    return _Answer(_fit(texts), _combine(test, _describe_power(question, rows), size))
+    return _Answer(
+        _fit(f"No significant {text} was found{ending}." for text in what),
+        _combine(test, _describe_power(question, rows), size),
+    )
 
 
 def _write_contrast(question: Question) -> _Answer:
@@ -301,11 +304,10 @@ _CONTRASTS = {
         "{name} is {order} for {a} than for {b} with {model}: by {size}.",
     ),
     "stated": (
-        "Stating {stated} {changes} {alike} {than}, most{most} with {model}: by {size}.",
-        "Stating {stated} {changes} {alike_share} {than}, most{most} with {model}: by {size}.",
+        "Stating {stated} {changes} {alike} {than}{most}: by {size}.",
+        "Stating {stated} {changes} {alike_share} {than}{most}: by {size}.",
         "Stating {a} {changes} {model} {than}: by {size}.",
     ),
-    "one stated": ("Stating {a} {changes} {model} {than}: by {size}.",),
     "value": ("{name} of {a} and {b} is {signed} with {model}, more than by chance{too}.",),
     "other": (
         "{name} differs{farthest} between {full_a} and {full_b} with {model}: by {size}{too}.",
@@ -318,7 +320,7 @@ _CONTRASTS = {
 
 def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, dict[str, str]]:
     """Return the kind of the largest difference within a model, and the words of its sentence."""
-    row, is_positive = leads[0], leads[0]["difference"] > 0
+    row, is_positive, model = leads[0], leads[0]["difference"] > 0, to_line(leads[0]["model"])
     a, b = (_name_side(question, row, side) for side in "ab")
     target = f" for {to_line(row['target'])}" if row["target"] else ""
     others = [to_line(each["model"]) for each in leads[1:]]
@@ -327,7 +329,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     is_same = is_same and leads[1:] == alike[1:] != []
     words = {
         "name": f"{question.name}{target}{question.where}",
-        "model": to_line(row["model"]),
+        "model": model,
         "too": f"; significant too with {join_names(others)}" if others else "",
         "share": _count_share(leads, len(question.models)),
         "alike": join_names([each["model"] for each in alike]),
@@ -342,8 +344,8 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         "trend": f"{'rises' if row['effect_size'] > 0 else 'falls'} with the order of the groups",
         "changes": "changes the lists of",
         "than": f"{'more' if is_positive else 'less'} than repeating the neutral prompt does",
-        "stated": a if is_same else "an identity",
-        "most": "" if is_same else f" {a}",
+        "stated": a if is_same or not alike[1:] else "an identity",
+        "most": f", most{'' if is_same else f' {a}'} with {model}" * bool(alike[1:]),
         "farthest": ", most" * (row["test"] == "welch_anova"),
     }
     if row["test"] == TREND:
@@ -351,7 +353,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     if _measures_sides(question, row):
         return "same" if is_same else "sides", words
     if row["b"] == CONTROL:
-        return "stated" if alike[1:] else "one stated", words
+        return "stated", words
     is_value = math.isnan(row["mean_a"]) or math.isnan(row["mean_b"])
     return "value" if is_value else "other", words
 

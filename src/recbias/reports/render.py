@@ -234,17 +234,18 @@ class Content:
     @property
     def tables(self) -> list[Table]:
         """All tables of results in order."""
-        first = [*self.result_tables[: 1 if self.summary.rows else 0], self.tradeoffs, self.checks]
-        others = [*self.group_tables, *self.published.values(), *self.agreement_tables]
-        found = [*first, *others, self.fold_table, self.searches]
+        found = [
+            *([self.summary] if self.summary.rows else []),
+            *(self.tradeoffs, self.checks, *self.group_tables, *self.published.values()),
+            *(*self.agreement_tables, self.fold_table, self.searches),
+        ]
         return [table for table in found if table is not None]
 
     @property
     def result_tables(self) -> list[Table]:
-        """The tables of results without those that have a place of their own."""
-        first = [self.summary] if self.summary.rows else []
-        found = [*first, self.tradeoffs, *self.published.values(), *self.agreement_tables]
-        return [table for table in found if table is not None]
+        """The tables of results without those that have a section of their own."""
+        elsewhere = [*self.group_tables, self.checks, self.fold_table, self.searches]
+        return [table for table in self.tables if not any(table is each for each in elsewhere)]
 
     @property
     def plots(self) -> tuple[Plot, ...]:

@@ -13,23 +13,10 @@ from typing import Any
 import pandas as pd
 
 from recbias.core.context import warn
-from recbias.core.errors import DataError, MissingRun
-from recbias.core.files import convert_read_errors, has_file, open_input, to_local_path
+from recbias.core.errors import DataError, MissingRun, describe_exception
+from recbias.core.files import convert_read_errors, has_file, read_input, to_local_path
 from recbias.core.grouping import JOIN
-from recbias.core.measures import (
-    GROUPS,
-    IMPORTANCES,
-    LEARNING_CURVES,
-    LISTS,
-    METRICS,
-    PER_UNIT,
-    POPULARITY,
-    REPLICATES,
-    SIGNIFICANCE,
-    TRADEOFFS,
-    TRIALS,
-    Table,
-)
+from recbias.core.measures import METRICS, SIGNIFICANCE, TABLES, Table
 from recbias.formats.manifest import parse_manifest
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
@@ -67,10 +54,14 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _read_if_present(table: Table) -> cached_property[pd.DataFrame | None]:
+_TABLES = {Path(table.file).stem: table for table in TABLES}
+
+
+def _read_if_present(name: str) -> cached_property[pd.DataFrame | None]:
     """Return a property that reads a file at its first use; None if there is no such file."""
 
     def read_file(run: RunTables) -> pd.DataFrame | None:
+        table = _TABLES[name]
         path = run.folder / table.file
         if not has_file(path):
             return None
@@ -99,21 +90,21 @@ class RunTables:
     significance: pd.DataFrame
     manifest: Mapping[str, Any]
 
-    per_unit = _read_if_present(PER_UNIT)
-    replicates = _read_if_present(REPLICATES)
-    lists = _read_if_present(LISTS)
-    popularity = _read_if_present(POPULARITY)
-    trials = _read_if_present(TRIALS)
-    importances = _read_if_present(IMPORTANCES)
-    groups = _read_if_present(GROUPS)
-    tradeoffs = _read_if_present(TRADEOFFS)
-    learning_curves = _read_if_present(LEARNING_CURVES)
+    per_unit = _read_if_present("per_unit")
+    replicates = _read_if_present("replicates")
+    lists = _read_if_present("lists")
+    popularity = _read_if_present("popularity")
+    trials = _read_if_present("trials")
+    importances = _read_if_present("importances")
+    groups = _read_if_present("groups")
+    tradeoffs = _read_if_present("tradeoffs")
+    learning_curves = _read_if_present("learning_curves")
 
     @cached_property
     def spec_text(self) -> str:
         """The text of ``spec.yaml``, blank if it does not exist."""
         path = self.folder / "spec.yaml"
-        return _read_text(path, errors="replace") if has_file(path) else ""
+        return read_input(path).decode("utf-8", "replace") if has_file(path) else ""
 
     @cached_property
     def spec(self) -> Mapping[str, Any]:
@@ -208,12 +199,6 @@ def to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _read_text(path: Path, errors: str = "strict") -> str:
-    """Return the text of a file of a run."""
-    with open_input(path) as stream:
-        return stream.read().decode("utf-8", errors)
-
-
 def _require_file(path: Path) -> None:
     if not has_file(path):
         raise MissingRun(f"{path.name} does not exist", where=str(path.parent), remedy=REMEDY)
@@ -226,10 +211,8 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
         MissingRun: The file does not exist, or is not the manifest of a run.
     """
     _require_file(path)
-    with open_input(path) as stream:
-        text = stream.read()
     try:
-        return parse_manifest(text).as_json()
+        return parse_manifest(read_input(path)).as_json()
     except ValueError as error:
         raise MissingRun(str(error), where=str(path), remedy=REPAIR) from error
 
@@ -253,17 +236,8 @@ def _read_table(table: Table, folder: Path) -> pd.DataFrame:
 
 
 RUN_COLUMNS = (
-    *(
-        "name",
-        "run",
-        "started",
-        "seconds",
-        "models",
-        "failures",
-        "failed_checks",
-        "folder",
-        "limit",
-    ),
+    *("name", "run", "started", "seconds", "models", "failures", "failed_checks"),
+    *("folder", "limit"),
 )
 """The columns of ``recbias.list_runs``."""
 
@@ -290,23 +264,21 @@ def summarize_runs(out: Path | str = "results") -> list[dict[str, Any]]:
 def _summarize(folder: Path) -> dict[str, Any]:
     """Return one row of ``summarize_runs``."""
     manifest = read_manifest(folder / "manifest.json")
-    if not has_file(folder / "metrics.csv"):
-        raise MissingRun("metrics.csv does not exist", where=str(folder))
+    _require_file(folder / METRICS.file)
     _require_whole_files(folder, manifest)
     try:
-        checks = [bool(check["failed"]) for check in manifest.get("checks", [])]
         values = (
-            str(manifest["name"]),
+            manifest["name"],
             folder.name,
-            str(manifest["started"]),
+            manifest["started"],
             float(manifest["seconds"]),
-            [str(model["label"]) for model in manifest["models"]],
+            [model["label"] for model in manifest["models"]],
             len(manifest["failures"]),
-            sum(checks),
+            sum(check["failed"] for check in manifest.get("checks", [])),
             folder,
             manifest.get("limit"),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"manifest.json is not that of a run ({type(error).__name__}: {error})"
+    except (KeyError, TypeError) as error:
+        reason = f"manifest.json is not that of a run ({describe_exception(error)})"
         raise MissingRun(reason, where=str(folder)) from error
     return dict(zip(RUN_COLUMNS, values, strict=True))

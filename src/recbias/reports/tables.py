@@ -339,48 +339,47 @@ def build_agreement_tables(run: RunTables) -> list[Table]:
     Values by group or target are left out, and gaps, which repeat a metric that is there. A pair
     is compared over the models that have both values.
     """
-    tables, datasets = [], views.list_single_datasets(run)
+    datasets, built = views.list_single_datasets(run), list[Table]()
     models = [model for model in views.list_models(run) if model != DATASET]
-    metrics = [each for each in collect_definitions(run).values() if "gap" not in each.parameters]
     for dataset in datasets:
         columns: dict[str, list[float]] = {}
-        for metric in metrics:
+        for metric in collect_definitions(run).values():
             rows = views.list_headline(run).get((metric.title, dataset), ())
-            own = {
-                row["model"]: row["value"] for row in rows if not (row["group"] or row["target"])
-            }
+            own = {r["model"]: r["value"] for r in rows if not (r["group"] or r["target"])}
             values = [own.get(model, math.nan) for model in models]
-            if np.isfinite(values).sum() >= _FEWEST_MODELS:
+            if "gap" not in metric.parameters and np.isfinite(values).sum() >= _FEWEST_MODELS:
                 columns[metric.heading] = values
         if len(columns) >= _FEWEST_METRICS:
-            suffix = f" on {dataset}" if len(datasets) > 1 else ""
-            own_columns = dict([*columns.items()][:_MOST_METRICS])
-            table = _tabulate_agreement(own_columns, f"Agreement of the metrics{suffix}")
-            tables.append(state_cutoff_once(table))
-    return tables
+            title = "Agreement of the metrics" + f" on {dataset}" * (len(datasets) > 1)
+            built.append(_tabulate_agreement(title, dict([*columns.items()][:_MOST_METRICS])))
+    return built
 
 
-def _tabulate_agreement(columns: Mapping[str, Sequence[float]], title: str) -> Table:
+def _tabulate_agreement(title: str, columns: Mapping[str, Sequence[float]]) -> Table:
     """Return a numbered row and column for each metric."""
-    agreement = kendall_tau(np.array([*columns.values()]).T)
-    taus = np.where(agreement.n >= _FEWEST_MODELS, agreement.tau, math.nan)
-    rows = []
-    for at, (heading, own, counts) in enumerate(
-        zip(columns, taus.tolist(), agreement.n.tolist(), strict=True)
-    ):
-        cells = [
-            replace(number_cell(tau, 2), note=f"n {n}") for tau, n in zip(own, counts, strict=True)
+    found = kendall_tau(np.array([*columns.values()]).T)
+    taus = np.where(found.n >= _FEWEST_MODELS, found.tau, math.nan)
+    cells: dict[_Head, list[Cell]] = {
+        (f"{at + 1} {heading}",): [
+            Cell("") if other == at else replace(number_cell(tau, 2), note=f"n {n}")
+            for other, (tau, n) in enumerate(zip(taus[at].tolist(), found.n[at], strict=True))
         ]
-        cells[at] = Cell("")
-        rows.append((Cell(f"{at + 1} {heading}"), *cells))
-    numbers = agreement.n[np.triu_indices(len(columns), 1)]
+        for at, heading in enumerate(columns)
+    }
+    marks = [
+        (
+            Column(f"{at + 1}", numeric=True, note=heading),
+            {head: row[at] for head, row in cells.items()},
+        )
+        for at, heading in enumerate(columns)
+    ]
+    numbers = found.n[np.triu_indices(len(columns), 1)]
     n = " to ".join(map(str, sorted({int(numbers.min()), int(numbers.max())})))
     note = (
         f"Kendall's tau-b over {n} models: 1 is the same order of the models, -1 the reverse. The "
         "columns have the numbers of the rows."
     )
-    heads = [Column(f"{at}", numeric=True, note=name) for at, name in enumerate(columns, 1)]
-    return Table(title, (Column("metric"), *heads), tuple(rows), (note,))
+    return state_cutoff_once(_lay_out(title, ["metric"], cells, marks, [note]))
 
 
 def build_models_table(run: RunTables) -> Table:
@@ -443,19 +442,14 @@ def _name_verdict(row: Row) -> Cell:
 def _explain_checks(rows: Sequence[Row]) -> list[str]:
     n_failed = sum(row["failed"] for row in rows)
     undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
-    notes = {
-        f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided.": True,
-        "Below or above a model: the value is the difference from that model.": any(
-            row["baseline"] for row in rows
-        ),
-        "Undecided: the interval contains the limit, or the value is undefined.": any(
-            row["verdict"] == "undecided" for row in rows
-        ),
-        "Without an interval the value itself decides.": any(
-            row["basis"] == "value" for row in rows
-        ),
-    }
-    return [note for note, applies in notes.items() if applies]
+    notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
+    if any(row["baseline"] for row in rows):
+        notes.append("Below or above a model: the value is the difference from that model.")
+    if any(row["verdict"] == "undecided" for row in rows):
+        notes.append("Undecided: the interval contains the limit, or the value is undefined.")
+    if any(row["basis"] == "value" for row in rows):
+        notes.append("Without an interval the value itself decides.")
+    return notes
 
 
 _EQUAL = (
@@ -585,9 +579,6 @@ def _build_dataset_tables(run: RunTables) -> list[Table]:
         row for own in views.list_headline(run).values() for row in own if row["model"] == DATASET
     ]
     columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
-    kinds: dict[str, list[float]] = {}
-    for row in rows:
-        kinds.setdefault(_identify_kind(run, row), []).append(row["value"])
     table = tabulate(
         "Properties of the dataset",
         rows,
@@ -595,17 +586,10 @@ def _build_dataset_tables(run: RunTables) -> list[Table]:
             "metric": lambda row: make_heading(get_title(row)),
             **pick(*(name for name in columns if any(row[name] for row in rows))),
             "n": lambda row: Cell(f"{row['n']:,.0f}", row["n"]),
-            "value": lambda row: _build_cell(row, count_decimals(kinds[_identify_kind(run, row)])),
+            "value": lambda row: _build_cell(row, count_decimals([row["value"]])),
         },
     )
     return [table] * bool(rows)
-
-
-def _identify_kind(run: RunTables, row: Row) -> str:
-    """Return the metric and its settings besides the label, of which all values have one unit."""
-    metric = collect_definitions(run)[get_title(row)]
-    settings = {key: value for key, value in metric.parameters.items() if key != "label"}
-    return f"{metric.name} {settings}"
 
 
 def _build_groups(
@@ -775,14 +759,6 @@ _REPEATS = {
     "same titles": "repeated_same_titles",
 }
 
-# how replies about items are read, or why not, and their columns
-_READINGS = {
-    "strict": "as asked",
-    "lenient": "leniently",
-    **{name: name for name in ("format", "range", "unclear", "prose")},
-    **{name: name for name in ("refusal", "length", "empty", "failed")},
-}
-
 # the facts about the agreement of samples, and their columns
 _AGREEMENT = {
     "share": "equal labels",
@@ -797,7 +773,7 @@ def build_reply_tables(run: RunTables) -> list[Table]:
     heads = ("dataset", "model") if len({dataset for dataset, _ in replies}) > 1 else ("model",)
     n = len(heads)
     repeats: dict[_Head, Counter[str]] = defaultdict(Counter)
-    readings: dict[_Head, dict[str, Any]] = {}
+    unknown = dict.fromkeys(_AGREEMENT.values(), math.nan)
     agreement: dict[_Head, dict[str, Any]] = {}
     for stage in run.manifest.get("stages", []):
         facts = stage.get("facts") or {}
@@ -805,14 +781,12 @@ def build_reply_tables(run: RunTables) -> list[Table]:
             found = {name: facts[fact] for name, fact in _REPEATS.items() if fact in facts}
             repeats[tuple(str(stage.get(name)) for name in heads)].update(found)
         elif stage.get("kind") == "label":
-            name, read = str(stage.get("stage")), _select_facts(facts, "readings")
-            if read:
-                counts = {column: read.get(cause, 0) for cause, column in _READINGS.items()}
-                readings[name,] = {"replies": sum(read.values()), **counts}
-            for fact, value in _select_facts(facts, "agreement").items():
-                kind, _, what = fact.rpartition(".")
-                row = agreement.setdefault((name, kind), dict.fromkeys(_AGREEMENT.values(), NAN))
-                row[_AGREEMENT[what]] = NAN if value is None else float(value)
+            for fact, value in facts.items():
+                start, _, place = fact.partition(".")
+                kind, _, what = place.rpartition(".")
+                if start == "agreement":
+                    row = agreement.setdefault((str(stage.get("stage")), kind), dict(unknown))
+                    row[_AGREEMENT[what]] = math.nan if value is None else float(value)
     unmatched = {
         (*key[-n:], make_printable(title, MAX_VALUE_LENGTH), reason): {"count": count}
         for key, counted in titles.items()
@@ -837,13 +811,6 @@ def build_reply_tables(run: RunTables) -> list[Table]:
             f"At most {_MOST_TITLES} a model; all replies are in responses.jsonl.",
         ),
         _tabulate_counts(
-            "Labels by language models",
-            ("stage",),
-            ("replies", *_READINGS.values()),
-            readings,
-            "How each reply was read, or why not; all of them are in label_replies.jsonl.",
-        ),
-        _tabulate_counts(
             "Agreement between samples",
             ("stage", "kind"),
             [*_AGREEMENT.values()],
@@ -852,9 +819,6 @@ def build_reply_tables(run: RunTables) -> list[Table]:
         ),
     ]
     return [table for table in tables if table.rows]
-
-
-NAN = math.nan
 
 
 def _tabulate_counts(
@@ -908,12 +872,6 @@ def _count_replies(
                     title = spellings.setdefault(words, rank["title"])
                     titles[key][title, rank["outcome"]] += 1
     return counts, titles
-
-
-def _select_facts(facts: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the facts whose names begin with a prefix, without it."""
-    start = f"{prefix}."
-    return {name.removeprefix(start): facts[name] for name in facts if name.startswith(start)}
 
 
 # ---- searches ----

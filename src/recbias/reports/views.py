@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from recbias.core import measures
-from recbias.core.grouping import parse_uncertain_label
 from recbias.core.measures import DATASET, SERVED, Direction, to_loss
 from recbias.core.plugins import BASELINES
 from recbias.core.text import normalize_name
@@ -300,11 +299,9 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
     In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here a
     mean over seeds and folds has the smallest ``n`` of them that is not 0 and the largest
     ``undefined``; both are added over datasets. The groups of queries that tests compare have the
-    values of ``groups.csv``: means over units, each with its mean over seeds and folds. The
-    undefined values of a gap are those of the compared groups, NaN where these have no rows.
+    values of ``groups.csv``: means over units, each with its mean over seeds and folds.
     """
-    estimates = replace_groups(_count_units(run.metrics), run.groups)
-    return estimates if run.groups is None else _count_compared(run, estimates)
+    return replace_groups(_count_units(run.metrics), run.groups)
 
 
 def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -337,29 +334,6 @@ def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Dat
     others = groups.merge(metrics[keys], "left", on=keys, indicator=True)
     others = others[others.pop("_merge") == "left_only"]
     return pd.concat([replaced, others], ignore_index=True)
-
-
-def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
-    """Return the estimates; ``undefined`` of a gap counts the units of the compared groups."""
-    compared: dict[tuple[str, ...], float] = {}
-    undefined = []
-    metrics = [(row, get_definition(run, get_title(row))) for row in to_records(estimates)]
-    for row, metric in metrics:
-        if row["group"] and row["n"] >= metric.min_group:
-            key, is_uncertain = _identify_groups(row, metric), parse_uncertain_label(metric.by)
-            counts = [compared.get(key, 0), row["undefined"]]
-            compared[key] = sum(counts) if is_uncertain is None else max(counts)
-    for row, metric in metrics:
-        is_gap = metric.gap and not row["group"] and not math.isnan(row["value"])
-        found = compared.get(_identify_groups(row, metric), math.nan) if is_gap else None
-        undefined.append(row["undefined"] if found is None else found)
-    return estimates.assign(undefined=undefined)
-
-
-def _identify_groups(row: Row, metric: Definition) -> tuple[str, ...]:
-    """Return what the rows of groups and of their gaps share."""
-    settings = sorted((name, repr(v)) for name, v in metric.parameters.items() if name != "gap")
-    return (*get_place(row), str(row["model"]), str(row["target"]), metric.name, repr(settings))
 
 
 def describe_means(run: RunTables) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +129,7 @@ _GAPS = {
     "worst_quarter": "worst quarter of groups by",
 }
 GROUPING = frozenset({"by", "gap", "min_group", "reference_group", "pairs"})
-_OPENING, _CLOSING = "([{", ")]}"
+_COMMA = re.compile(r",(?![^(\[{]*[)\]}])")  # that separates settings, not within brackets
 
 
 def make_heading(title: str, by: str = "") -> str:
@@ -147,7 +147,7 @@ def make_heading(title: str, by: str = "") -> str:
     ('women@10, gap by gender', 'women@10 by gender')
     """
     match = _TITLE.fullmatch(title)
-    pairs = [text.partition("=") for text in _split(match["settings"])] if match else []
+    pairs = [text.partition("=") for text in _COMMA.split(match["settings"])] if match else []
     if match is None or not all(sign for _, sign, _ in pairs):
         return _add_grouping(title, by)
     settings = {name.strip(): value.strip() for name, _, value in pairs}
@@ -172,7 +172,7 @@ def ungroup(title: str) -> str:
     match = _TITLE.fullmatch(title)
     if match is None:
         return title
-    settings = [text.strip() for text in _split(match["settings"])]
+    settings = [text.strip() for text in _COMMA.split(match["settings"])]
     kept = [text for text in settings if text.partition("=")[0] not in GROUPING]
     described = f"({', '.join(kept)})" if kept else ""
     return f"{match['name']}{described}{match['cutoff'] or ''}"
@@ -192,17 +192,6 @@ def _append_grouping(heading: str, by: str, gap: str) -> str:
         return f"{heading}, {gap}" if gap else heading
     grouping = re.sub(r"\s*&\s*", " and ", by)
     return f"{heading}, {_GAPS[gap]} {grouping}" if gap in _GAPS else f"{heading} by {grouping}"
-
-
-def _split(settings: str) -> Iterator[str]:
-    """Yield the settings, which commas separate unless they are in brackets."""
-    depth = start = 0
-    for position, character in enumerate(settings):
-        depth += (character in _OPENING) - (character in _CLOSING)
-        if character == "," and depth == 0:
-            yield settings[start:position]
-            start = position + 1
-    yield settings[start:]
 
 
 def name_group(group: str, by: str) -> str:

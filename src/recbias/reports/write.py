@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,15 +83,7 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
         cost = measure_cost()
         run = replace(run, manifest={**run.manifest, **cost})
         vars(content.run)["manifest"].update(cost)
-    files = [*_render_files(content, named, set(formats))]
-    if run.manifest.get("checks") and not has_file(folder / "checks.xml"):
-        files.append(("checks.xml", render_junit(content.run)))
-    if "card" in formats:
-        files += render_card_files(build_card(content.run), content)
-    if "card_hub" in formats:
-        files.append(("hub/README.md", render_hub_card(build_card(content.run), content)))
-    for name in FORMS.keys() & {*formats}:
-        files += render_form(name, FORMS[name](named.run), build_card(content.run), content)
+    files = [*_render_files(content, named, formats)]
     paths = [_write_file(folder, name, text) for name, text in files]
     _record_digests(run, paths, None if "card" in formats else address)
     return paths
@@ -103,11 +96,11 @@ def _record_digests(run: RunTables, paths: Sequence[Path], address: str | None) 
         for path in paths
         if path.name != "card.json"
     }
-    content = {**run.manifest, "reports": {**run.manifest.get("reports", {}), **written}}
-    content["address"] = address
-    content = {name: value for name, value in content.items() if value or name in run.manifest}
+    content = {**run.manifest, "address": address}
+    if written or "reports" in run.manifest:
+        content["reports"] = {**run.manifest.get("reports", {}), **written}
     if address is None:
-        content.pop("address", None)
+        del content["address"]
     if content != run.manifest:
         _write_file(run.folder, "manifest.json", Manifest.model_validate(content).render())
 
@@ -129,21 +122,23 @@ def _load_content(
 
 
 def _render_files(
-    content: Content, named: Content, formats: set[str]
+    content: Content, named: Content, formats: Sequence[str]
 ) -> Iterator[tuple[str, str | bytes]]:
     """Yield the name and the content of each file; ``named`` has the names of coded groups."""
+    run = content.run
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
-    if "json" in formats:
-        yield "report.json", render_json(content.run, content.reference)
-    if formats & _FORMATS_WITH_PLOTS:
-        yield from _render_figures(named, sorted(formats & {*IMAGES}))
-    if "md" in formats:
-        yield "report.md", render_markdown(named)
-    if "html" in formats:
-        yield "report.html", render_html(named)
-    if "latex" in formats:
-        yield from _render_latex_tables(named)
+    if run.manifest.get("checks") and not has_file(run.folder / "checks.xml"):
+        yield "checks.xml", render_junit(run)
+    if _FORMATS_WITH_PLOTS & {*formats}:
+        yield from _render_figures(named, sorted({*IMAGES} & {*formats}))
+    for name, render in _RENDERERS.items():
+        if name in formats:
+            yield from render(content, named)
+
+
+def _render_form(name: str, content: Content, named: Content) -> Iterator[tuple[str, str | bytes]]:
+    yield from render_form(name, FORMS[name](named.run), build_card(content.run), content)
 
 
 def _render_figures(content: Content, images: Sequence[str]) -> Iterator[tuple[str, str | bytes]]:
@@ -155,19 +150,28 @@ def _render_figures(content: Content, images: Sequence[str]) -> Iterator[tuple[s
 
 def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
     names, published = FileNames(), content.published
-    tables = {
-        "summary": content.summary,
-        "checks": content.checks,
-        **{
-            f"reference-{name.replace('/', '-')}" if len(published) > 1 else "reference": table
-            for name, table in published.items()
-        },
-        "parts": content.fold_table,
-        **{names.free(table.title): table for table in content.group_tables},
-    }
-    for name, table in tables.items():
-        if table is not None:
-            yield f"tables/{name}.tex", render_latex(table)
+    tables = {"summary": content.summary, "checks": content.checks, "parts": content.fold_table}
+    for name, table in published.items():
+        suffix = f"-{name.replace('/', '-')}" if len(published) > 1 else ""
+        tables[f"reference{suffix}"] = table
+    tables |= {names.free(table.title): table for table in content.group_tables}
+    for name, shown in tables.items():
+        if shown is not None:
+            yield f"tables/{name}.tex", render_latex(shown)
+
+
+_RENDERERS: Mapping[str, Callable[[Content, Content], Iterable[tuple[str, str | bytes]]]] = {
+    "json": lambda content, _: [("report.json", render_json(content.run, content.reference))],
+    "md": lambda _, named: [("report.md", render_markdown(named))],
+    "html": lambda _, named: [("report.html", render_html(named))],
+    "latex": lambda _, named: _render_latex_tables(named),
+    "card": lambda content, _: render_card_files(build_card(content.run), content),
+    "card_hub": lambda content, _: [
+        ("hub/README.md", render_hub_card(build_card(content.run), content))
+    ],
+    **{name: partial(_render_form, name) for name in FORMS},
+}
+"""From a run, with codes and with the names of coded groups, to the files of a format."""
 
 
 def _write_file(folder: Path, name: str, content: str | bytes) -> Path:
@@ -175,18 +179,15 @@ def _write_file(folder: Path, name: str, content: str | bytes) -> Path:
     path = folder / name
     if isinstance(content, str):
         content = content.encode("utf-8", errors="backslashreplace")
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    if path.parent != folder and path.parent.is_symlink():
-        message = "it is a link to another folder, and reports are written to the run folder only"
-        raise Unwritable(message, where=str(path.parent), remedy="remove the link")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("xb") as stream:
+        with temporary.open("xb") as stream:
             stream.write(content)
-        partial.replace(path)
+        temporary.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         message = f"{path.name} cannot be written: {error.strerror or error}"
         remedy = "free some space, or give a folder that you may write to"
         raise Unwritable(message, where=str(path.parent), remedy=remedy) from error
