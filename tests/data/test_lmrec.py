@@ -18,6 +18,7 @@ from recbias.core.errors import (
 )
 from recbias.data.fetch import find_source
 from recbias.data.lmrec import (
+    LIST_SEPARATOR,
     LMRecRelease,
     LMRecSentences,
     Outputs,
@@ -163,9 +164,7 @@ def read_rows(
 
 
 def list_names(outputs: Outputs, sentence: str) -> list[str]:
-    rows = outputs.lists[outputs.lists["input_sentence"] == sentence]
-    names: list[str] = outputs.items.ids.ids[rows["item"].to_numpy()].tolist()
-    return names
+    return outputs.lists[sentence].split(LIST_SEPARATOR)
 
 
 def test_an_item_identifier_is_a_name_with_a_number_only_if_shared(tmp_path: Path) -> None:

@@ -363,12 +363,9 @@ def _join_lists(lists: Any, column: _Column) -> Any:
 
 def _join_flags(raw: Any, flags: Sequence[str]) -> Any:
     """Return ``A|B`` for columns of 0 and 1."""
-    cells = np.full(raw.num_rows, "", dtype=object)
-    for name in flags:
-        cells[raw[name].to_numpy() == 1] += SEPARATOR + name
-    return pa.chunked_array(
-        [pa.array([cell.removeprefix(SEPARATOR) for cell in cells], pa.string())]
-    )
+    is_set = raw.select(flags).to_pandas() == 1
+    joined = is_set.dot(np.array([SEPARATOR + flag for flag in flags], dtype=object))
+    return pa.chunked_array([pa.array(joined.str.removeprefix(SEPARATOR), pa.string())])
 
 
 def _to_array(column: Any) -> AnyArray:
@@ -574,21 +571,24 @@ def _read_first(column: Any, codes: Codes, n: int) -> AnyArray:
 
 def _read_joined(table: _Table, folder: Folder, items: Vocabulary) -> AnyArray:
     """Return the distinct values of each item as ``a|b``, in order of appearance."""
-    ids, values = table.read(folder).cells.columns
+    frame = _read_texts(table, folder, ["item", "value"])
     if table.names:
-        keys, names = (
-            column.combine_chunks() for column in table.names.read(folder).cells.columns
-        )
-        values = names.take(pc.index_in(values, value_set=keys).combine_chunks())
-    known = pa.array(items.ids, pa.string()).cast(ids.type)
-    is_known = pc.and_(pc.is_in(ids, value_set=known), values.is_valid())
-    codes = items.find(np.asarray(ids.filter(is_known).cast(pa.string()).to_numpy(), dtype=object))
-    texts = pd.Series(values.filter(is_known).cast(pa.string()).to_pandas(), dtype=object)
-    frame = pd.DataFrame({"code": codes, "value": texts})
-    frame["value"] = frame["value"].str.replace(SEPARATOR, "/", regex=False).str.strip()
-    groups = frame[frame["value"] != ""].drop_duplicates().groupby("code", sort=True)["value"]
-    joined: pd.Series[Any] = groups.agg(SEPARATOR.join)
+        names = _read_texts(table.names, folder, ["value", "name"]).drop_duplicates("value")
+        frame["value"] = frame["value"].map(names.set_index("value")["name"])
+    frame = frame.dropna()
+    frame["code"] = items.find(frame["item"].to_numpy(dtype=object))
+    texts = frame["value"].str.replace(SEPARATOR, "/", regex=False).str.strip()
+    frame = frame.assign(value=texts)[(frame["code"] >= 0) & (texts != "")]
+    distinct = frame[["code", "value"]].drop_duplicates()
+    joined: pd.Series[Any] = distinct.groupby("code", sort=True)["value"].agg(SEPARATOR.join)
     return scatter(joined.index.to_numpy(np.int32), joined.to_numpy(object), len(items))
+
+
+def _read_texts(table: _Table, folder: Folder, names: list[str]) -> pd.DataFrame:
+    """Return the columns of a table as text, with other names."""
+    columns = [column.cast(pa.string()) for column in table.read(folder).cells.columns]
+    frame: pd.DataFrame = pa.table(columns, names=names).to_pandas()
+    return frame
 
 
 def _read_times(rows: Any, name: str) -> AnyArray | None:

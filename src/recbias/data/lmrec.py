@@ -20,7 +20,6 @@ from recbias.core.context import warn
 from recbias.core.dataset import (
     SEPARATOR,
     Attributes,
-    Codes,
     Dataset,
     Ids,
     Interactions,
@@ -55,6 +54,8 @@ _COMMA_CATEGORIES = (
 )
 """Yelp's categories with a comma in their name."""
 
+LIST_SEPARATOR = "\x1f"
+
 _BUSINESS = ["recommended_item", "avg_stars", "price_level", "categories"]
 """The columns that identify a business; branches share a name."""
 
@@ -67,13 +68,12 @@ class Outputs:
         rows: A row for each sentence, label and rank, with ``kind``, the columns of the file and
             ``price_level``.
         items: The businesses: ``name``, ``price``, ``price_level``, ``categories``, ``stars``.
-        lists: A row for each sentence and rank, by sentence and from the best rank down:
-            ``input_sentence`` and ``item`` (a code).
+        lists: The items of each sentence, the best one first, joined by ``LIST_SEPARATOR``.
     """
 
     rows: pd.DataFrame
     items: Attributes
-    lists: pd.DataFrame
+    lists: pd.Series[str]
 
 
 def read_outputs(paths: Sequence[Path]) -> Outputs:
@@ -86,12 +86,17 @@ def read_outputs(paths: Sequence[Path]) -> Outputs:
     """
     rows = pd.concat([_read(path) for path in paths], ignore_index=True)
     rows["business"] = rows.groupby(_BUSINESS, sort=False, dropna=False).ngroup()
-    lists = rows.drop_duplicates(["input_sentence", "rank"]).sort_values(
-        ["input_sentence", "rank"], kind="stable"
-    )
-    items, codes = _encode_items(lists)
-    lists = pd.DataFrame({"input_sentence": lists["input_sentence"].to_numpy(), "item": codes})
-    return Outputs(rows, items, lists)
+    lists = rows.drop_duplicates(["input_sentence", "rank"])
+    lists = lists.sort_values(["input_sentence", "rank"], kind="stable")
+    lists["branch"] = lists.groupby(["input_sentence", "business"], sort=False).cumcount()
+    branches = lists.drop_duplicates(["business", "branch"]).sort_values([*_BUSINESS, "branch"])
+    names = branches["recommended_item"]
+    number = (names.groupby(names).cumcount() + 1).astype(str)
+    branches["id"] = names.where(~names.duplicated(keep=False), names + " (" + number + ")")
+    keys = ["business", "branch"]
+    named = lists.merge(branches[[*keys, "id"]], on=keys, how="left")
+    joined = named.groupby("input_sentence")["id"].agg(LIST_SEPARATOR.join)
+    return Outputs(rows, _describe_businesses(branches), joined)
 
 
 def parse_kind(path: Path) -> str:
@@ -110,8 +115,8 @@ def _read(path: Path) -> pd.DataFrame:
     for name in [name for name in _COLUMNS.optional if name not in frame.columns]:
         frame[name] = np.nan if name == "avg_stars" else None
     frame = frame.replace({"": None}).assign(kind=parse_kind(path))
-    prices = frame["price"].astype(object).str.strip().str.replace(r"^\$+$", _count, regex=True)
-    levels = pd.to_numeric(prices, errors="coerce").astype(np.float64)
+    signs = {sign: str(level) for level, sign in enumerate(SIGNS) if sign}
+    levels = pd.to_numeric(frame["price"].str.strip().replace(signs), errors="coerce")
     frame["price_level"] = levels.where(levels.isin([1, 2, 3, 4]))
     is_repeated = frame.duplicated(
         ["input_sentence", "label", "secondary_label", "rank", *_BUSINESS]
@@ -121,33 +126,19 @@ def _read(path: Path) -> pd.DataFrame:
     return frame[~is_repeated]
 
 
-def _count(signs: re.Match[str]) -> str:
-    return str(len(signs[0]))
-
-
-def _encode_items(lists: pd.DataFrame) -> tuple[Attributes, Codes]:
-    """Return the businesses, and the code of each row of the lists."""
-    branch = lists.groupby(["input_sentence", "business"], sort=False).cumcount()
-    lists = lists.assign(branch=branch)
-    businesses = lists.drop_duplicates(["business", "branch"]).sort_values([*_BUSINESS, "branch"])
-    names = businesses["recommended_item"]
-    number = (businesses.groupby("recommended_item").cumcount() + 1).astype(str)
-    is_shared = names.duplicated(keep=False)
-    ids = names.where(~is_shared, names + " (" + number + ")").to_numpy(dtype=object)
-    vocabulary, codes = Vocabulary.encode(ids)
-    keys = pd.MultiIndex.from_frame(businesses[["business", "branch"]])
-    list_keys = pd.MultiIndex.from_frame(lists[["business", "branch"]])
-    businesses = businesses.iloc[np.argsort(codes)]
-    levels = businesses["price_level"].to_numpy()
+def _describe_businesses(branches: pd.DataFrame) -> Attributes:
+    """Return the columns of the businesses in the order of their identifiers."""
+    ids, codes = Vocabulary.encode(branches["id"].to_numpy(dtype=object))
+    branches = branches.iloc[np.argsort(codes)]
+    levels = branches["price_level"].to_numpy(dtype=np.float64)
     columns = {
-        "name": businesses["recommended_item"].to_numpy(dtype=object),
+        "name": branches["recommended_item"].to_numpy(dtype=object),
         "price": SIGNS[np.nan_to_num(levels).astype(int)],
         "price_level": levels,
-        "categories": _split_categories(businesses["categories"]).to_numpy(dtype=object),
-        "stars": businesses["avg_stars"].to_numpy(dtype=np.float64),
+        "categories": _split_categories(branches["categories"]).to_numpy(dtype=object),
+        "stars": branches["avg_stars"].to_numpy(dtype=np.float64),
     }
-    item_codes = codes[keys.get_indexer(list_keys)]
-    return Attributes(vocabulary, pd.DataFrame(columns)), item_codes
+    return Attributes(ids, pd.DataFrame(columns))
 
 
 def _split_categories(categories: pd.Series[Any]) -> pd.Series[Any]:
@@ -300,8 +291,8 @@ def _build_ids(table: pd.DataFrame, sentences: pd.DataFrame) -> Ids:
 
 _NAME = "lmrec-release"
 _OUTPUTS = Path("data", "bias_analysis", "yelp", "output_dataframes")
-_TEXT, _LIST, _LIST_SEPARATOR = "text", "recommended", "\x1f"
-"""The user columns of the sentence and of its list, and the separator of the items of a list."""
+_TEXT, _LIST = "text", "recommended"
+"""The user columns of the sentence and of its list."""
 
 _City: TypeAlias = Literal[
     "Atlanta", "Austin", "Boston", "Cambridge", "Columbus", "Orlando", "Portland", "Toronto"
@@ -389,13 +380,10 @@ class LMRecRelease:
             warn(f"{self.city}: there are no outputs of the kinds {', '.join(absent)}")
         sentences = tabulate_sentences(outputs.rows)
         ids = Vocabulary(sentences.pop("id").to_numpy(dtype=object).copy())
-        items = outputs.items.ids
-        names = pd.Series(items.ids[outputs.lists["item"].to_numpy()])
-        lists = names.groupby(outputs.lists["input_sentence"].to_numpy()).agg(_LIST_SEPARATOR.join)
-        sentences[_LIST] = sentences[_TEXT].map(lists)
+        sentences[_LIST] = sentences[_TEXT].map(outputs.lists)
         unknown = {label for kind in absent for label in _LABELS_OF_KIND.get(kind, ())}
         sentences[sorted(unknown - set(sentences.columns))] = None
-        rows = Interactions.without_rows(ids, items)
+        rows = Interactions.without_rows(ids, outputs.items.ids)
         return Dataset(rows, Attributes(ids, sentences, "user"), outputs.items)
 
 

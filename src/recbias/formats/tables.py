@@ -166,21 +166,7 @@ def read_file(
         layout = header.make_layout(selected)
         table = read_table(path, layout, bad_lines=bad_lines, encoded=encoded)
         return replace(table, cells=table.cells.rename_columns([*selected]), header=header.where)
-    place: Callable[[int], str] = partial(locate_row, path)
-    if suffix == PARQUET:
-        selected = columns(read_schema(path).names, str(path))
-        raw = read_parquet(path, [source for source, _ in selected.values()])
-    elif suffix == _EXCEL:
-        raw = _read_sheet(path)
-        selected = columns(raw.column_names, str(path))
-    else:
-        lines = [*read_records(path)]
-        selected = columns([*dict.fromkeys(name for _, row in lines for name in row)], str(path))
-        place = lambda row: f"{path}:{lines[row][0]}"  # noqa: E731
-        raw = {
-            source: _format_cells([row.get(source) for _, row in lines], source, kind, place)
-            for source, kind in selected.values()
-        }
+    selected, raw, place = _load(path, suffix, columns)
     cells = {
         name: cast_cells(raw[source], kind, f"{path}: {source}", place)
         for name, (source, kind) in selected.items()
@@ -194,6 +180,29 @@ def read_file(
             problem = f"{name} is not a finite number"
             table = table.without(~np.isfinite(table.numbers(name)), problem, bad_lines)
     return table
+
+
+def _load(path: Path, suffix: str, columns: Select) -> tuple[Selected, Any, Callable[[int], str]]:
+    """Return what is read of a file that is no delimited text, and what places a row."""
+    if suffix == PARQUET:
+        selected = columns(read_schema(path).names, str(path))
+        raw = read_parquet(path, [source for source, _ in selected.values()])
+        return selected, raw, partial(locate_row, path)
+    if suffix == _EXCEL:
+        raw = _read_sheet(path)
+        return columns(raw.column_names, str(path)), raw, partial(locate_row, path)
+    lines = [*read_records(path)]
+    rows = [row for _, row in lines]
+
+    def place(row: int) -> str:
+        return f"{path}:{lines[row][0]}"
+
+    selected = columns([*dict.fromkeys(name for row in rows for name in row)], str(path))
+    raw = {
+        source: _format_cells([row.get(source) for row in rows], source, kind, place)
+        for source, kind in selected.values()
+    }
+    return selected, raw, place
 
 
 def read_text_table(path: Path, columns: Mapping[str, str] | None = None) -> Table:
