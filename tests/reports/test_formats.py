@@ -96,6 +96,17 @@ def test_a_full_disk_keeps_the_previous_report(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
+def test_a_foreign_run_cannot_let_its_report_be_written_elsewhere(tmp_path: Path) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    run.mkdir()
+    other.mkdir()
+    make_run(run)
+    (run / "tables").symlink_to(other)
+    with pytest.raises(Unwritable, match="link to another folder"):
+        write_reports(run, formats=["latex"])
+    assert not [*other.iterdir()]
+
+
 def test_importing_the_writer_imports_no_plotting_or_template_library() -> None:
     code = (
         "import sys, recbias.reports.write; "

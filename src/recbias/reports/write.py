@@ -180,6 +180,9 @@ def _write_file(folder: Path, name: str, content: str | bytes) -> Path:
     if isinstance(content, str):
         content = content.encode("utf-8", errors="backslashreplace")
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    if path.parent != folder and path.parent.is_symlink():
+        message = "it is a link to another folder, and reports are written to the run folder only"
+        raise Unwritable(message, where=str(path.parent), remedy="remove the link")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as stream:
