@@ -617,10 +617,8 @@ class StagePlanner:
         """Return the stage that scores the validation sentences before any training."""
         answer = work.answer_baseline(model.plugin)
         pretrained = replace(model, plugin=answer.model)
-        score, read = (
-            AnswerValidationQueries(answer, work.tune.metric),
-            (context.dataset, context.split),
-        )
+        score = AnswerValidationQueries(answer, work.tune.metric)
+        read = (context.dataset, context.split)
         stage = Stage("baseline", f"score {model.label} without training", score, read, keys)
         return self.place(stage, pretrained, at=model)
 
@@ -636,12 +634,10 @@ class StagePlanner:
             group = GroupMeasurements(metric.name, metric.grouping, metric.plugin.direction)
             stage = Stage("measure", title, group, (context.queries, ungrouped), keys)
             return self.place(stage, at=metric, split=metric.split_settings)
-        choice = self._plan_choice(context, metric)
         source = getattr(context.dataset.work, "source", None)
-        compute = ComputeMetric(
-            *(metric.plugin, metric.name, answer is not None, choice is not None),
-            source if metric.needs & {"odds", "log"} else None,
-        )
+        world = source if metric.needs & {"odds", "log"} else None
+        compute = ComputeMetric(metric.plugin, metric.name, world)
+        choice = self._plan_choice(context, metric)
         labels = context.labels if "items" in metric.needs else ()
         read = _present(
             *(context.dataset, context.split, context.queries, answer, choice), *labels
@@ -665,7 +661,7 @@ def _list_settings(work: Any) -> dict[str, object]:
     for name, value in vars(work).items():
         if callable(value) and is_dataclass(value):  # the work that this one does
             settings[name] = _list_settings(value)
-        elif name != "name" and isinstance(value, (int, str, frozenset, tuple, type(None))):
+        elif name != "name" and isinstance(value, (int, float, str, frozenset, tuple, type(None))):
             is_plain = not isinstance(value, tuple) or all(isinstance(at, str) for at in value)
             settings |= {name: value} if is_plain else {}
     return settings

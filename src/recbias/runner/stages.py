@@ -446,8 +446,6 @@ class ComputeMetric:
 
     metric: Any
     name: str
-    has_outputs: bool = True
-    has_choice: bool = False
     world: Any = None
 
     def __call__(
@@ -458,11 +456,11 @@ class ComputeMetric:
         ``inputs`` are the outputs of the model if any, those of the model that chooses members if
         any, and the labels.
         """
-        outputs = inputs[0] if self.has_outputs else ModelOutputs(None, None)
-        labels = inputs[self.has_outputs + self.has_choice :]
+        labels = [each for each in inputs if isinstance(each, ItemLabels)]
+        outputs, *choice = inputs[: len(inputs) - len(labels)] or [ModelOutputs(None, None)]
         evidence = build_evidence(dataset, split, queries, labels)
-        if self.has_choice:
-            evidence = replace(evidence, choosing_embeddings=inputs[1].embeddings)
+        for chooser in choice:
+            evidence = replace(evidence, choosing_embeddings=chooser.embeddings)
         if "log" in self.metric.needs:
             evidence = replace(evidence, log=self.world.open_log(dataset))
         elif self.world is not None:
