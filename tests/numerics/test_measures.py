@@ -18,7 +18,7 @@ from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.evidence import rank_discounts
 from recbias.language.groups import certainty_factor
 from recbias.metrics.identity import INVALID, OverlapForm, measure_overlap
-from recbias.statistics import power_law
+from recbias.statistics import inequality as power_law
 from recbias.statistics.agreement import kendall_tau, spearman
 from recbias.statistics.inequality import entropy, fit_power_law, gini, head, zipf_exponent
 
