@@ -424,26 +424,6 @@ def make_spec(*metrics: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("metric", "message"),
-    [
-        ({"name": "EE-L", "gamma": 1}, "gamma: must be a number of at least 0 and below 1"),
-        ({"name": "AWRF", "attribute": "genres", "target": {"Drama": 0.9}}, "target: .* sum to"),
-        ({"name": "AWRF", "attribute": "genre"}, "attribute: the items have no column 'genre'"),
-        ({"name": "AWRF", "attribute": "genres", "target": {"Dram": 1}}, "target: .* 'Dram'"),
-        ({"name": "EE-D", "samples_of": "person"}, "samples_of: the users have no column"),
-        ({"name": "EE-D", "samples_of": "gender", "by": "age"}, "by: EE-D has no value for each"),
-        ({"name": "EXP"}, "attribute"),
-    ],
-)
-def test_faults_have_a_place_and_a_remedy(metric: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=message) as error:
-        recbias.run(make_spec(metric), out=tmp_path)
-    lines = error.value.lines()
-    assert lines[0].startswith("error: ")
-    assert any(line.startswith("help: ") for line in lines)
-
-
 def test_groups_of_a_numeric_label_are_named_by_its_numbers(tmp_path: Path) -> None:
     """Detectors give labels of 0 and 1."""
     metrics = [

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.context import record_fact, warn
-from recbias.core.dataset import SEPARATOR, AnyArray, Attributes, BoolArray, FloatArray, Ids
+from recbias.core.dataset import SEPARATOR, Attributes, BoolArray, FloatArray, Ids
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, at_setting
 from recbias.core.plugins import Device, ModelName, label_texts
 from recbias.kernels.devices import find_device
@@ -140,14 +140,10 @@ def _count_people(people: Ids, *, near: bool, unique: bool, halves: bool) -> Flo
     rows, codes = cells.index.to_numpy(dtype=np.int64), person_names[person_codes]
     n_mentioned = np.bincount(rows, minlength=n_items)
     if unique:
-        rows, codes = _count_once(rows, codes, max(len(names), 1))
+        n_names = max(len(names), 1)
+        rows, codes = np.divmod(np.unique(rows * n_names + codes), n_names)
     men, women = (np.bincount(rows[signs[codes] == sign], minlength=n_items) for sign in (1, -1))
     return np.column_stack([men, men + women, n_mentioned]).astype(np.float64)
-
-
-def _count_once(rows: AnyArray, codes: AnyArray, n_names: int) -> tuple[AnyArray, AnyArray]:
-    rows, codes = np.divmod(np.unique(rows * n_names + codes), n_names)
-    return rows, codes
 
 
 def _find_gender(name: str, *, near: bool, halves: bool) -> int:

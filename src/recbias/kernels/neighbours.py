@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from recbias.core.dataset import AnyArray, BoolArray, Matrix
-from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
+from recbias.kernels.sparse import block_size, compile_loop, map_blocks
 from recbias.kernels.topk import Floats32, create_product_blocks, select_largest
 
 _Arrays: TypeAlias = tuple[Any, ...]
@@ -294,9 +294,7 @@ _MAX_BLOCK_ROWS = 256
 """Maximum number of rows of a block; larger blocks are not faster."""
 
 
-def find_nearest_by(
-    kind: Nearness, matrix: Matrix, neighbors: int, *, memory_limit: int = MEMORY_LIMIT
-) -> Matrix:
+def find_nearest_by(kind: Nearness, matrix: Matrix, neighbors: int) -> Matrix:
     """Find the nearest other rows of each row.
 
         dot         x · y
@@ -319,18 +317,13 @@ def find_nearest_by(
         Ecological Monographs 27, 1957.
     """
     matrix = matrix.astype(np.float32)
-    n = matrix.shape[0]
-    size = min(
-        block_size(32 * n + 4 * matrix.shape[1], memory_limit=memory_limit), _MAX_BLOCK_ROWS
-    )
-    if kind == "chebyshev":
-        values = _create_chebyshev(matrix, memory_limit)
-    else:
-        values = {
-            "dot": create_product_blocks,
-            "euclidean": _create_euclidean,
-            "braycurtis": _create_bray_curtis,
-        }[kind](matrix)
+    n, m = matrix.shape
+    values = {
+        "dot": create_product_blocks,
+        "euclidean": _create_euclidean,
+        "braycurtis": _create_bray_curtis,
+        "chebyshev": _create_chebyshev,
+    }[kind](matrix)
     is_empty = np.asarray(abs(matrix).sum(axis=1)).ravel() == 0
 
     def mask_empty_rows(start: int, stop: int) -> Floats32:
@@ -339,15 +332,17 @@ def find_nearest_by(
         block[is_empty[start:stop]] = -np.inf
         return block
 
-    return select_neighbors(mask_empty_rows, n, neighbors, size=size)
+    return select_neighbors(mask_empty_rows, n, neighbors, bytes_per_row=32 * n + 4 * m)
 
 
-def select_neighbors(values: _Blocks, n: int, neighbors: int, *, size: int) -> Matrix:
+def select_neighbors(values: _Blocks, n: int, neighbors: int, *, bytes_per_row: int) -> Matrix:
     """Select the largest positive values of each of ``n`` rows, excluding the diagonal.
 
-    Blocks of ``size`` rows are overwritten. Ties go to the lower column.
+    Blocks of rows are overwritten. Ties go to the lower column.
     """
     from scipy.sparse import csr_array
+
+    size = min(block_size(bytes_per_row), _MAX_BLOCK_ROWS)
 
     def select_block(start: int, stop: int) -> tuple[AnyArray, AnyArray, AnyArray]:
         block = values(start, stop)
@@ -395,13 +390,13 @@ def _create_bray_curtis(matrix: Matrix) -> _Blocks:
     return compute_block
 
 
-def _create_chebyshev(matrix: Matrix, memory_limit: int) -> _Blocks:
+def _create_chebyshev(matrix: Matrix) -> _Blocks:
     """Convert a few columns at a time to dense."""
     from scipy.spatial.distance import cdist
 
     n, m = matrix.shape
     columns = matrix.tocsc()
-    width = block_size(8 * max(n, 1), memory_limit=memory_limit)
+    width = block_size(8 * max(n, 1))
 
     def compute_block(start: int, stop: int) -> Floats32:
         distances = np.zeros((stop - start, n))
@@ -572,7 +567,6 @@ def find_nearest(
     kind: Kind = "cosine",
     alpha: float = 0.5,
     shrink: float = 0.0,
-    memory_limit: int = MEMORY_LIMIT,
 ) -> Matrix:
     """Find the most similar other rows of each row.
 
@@ -601,13 +595,13 @@ def find_nearest(
         added = shrink / 2 if kind == "dice" else shrink
         return _find_nearest_binary(matrix, neighbors, (left, right), added=added, kind=divisor)
     dots = create_product_blocks(matrix)
-    size = min(block_size(20 * n + 4 * matrix.shape[1], memory_limit=memory_limit), 256)
 
     def compute_block(start: int, stop: int) -> Floats32:
         block: Floats32 = similarity.divide(dots(start, stop), left[start:stop, None], right)
         return block
 
-    return select_neighbors(compute_block, n, neighbors, size=size)
+    bytes_per_row = 20 * n + 4 * matrix.shape[1]
+    return select_neighbors(compute_block, n, neighbors, bytes_per_row=bytes_per_row)
 
 
 @dataclass(frozen=True)

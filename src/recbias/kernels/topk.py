@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix
-from recbias.kernels.sparse import MEMORY_LIMIT, block_size, compile_loop, map_blocks
+from recbias.kernels.sparse import block_size, compile_loop, map_blocks
 
 _Arrays: TypeAlias = tuple[Any, ...]
 
@@ -424,10 +424,10 @@ def create_product_blocks(matrix: Matrix) -> Callable[[int, int], Floats32]:
     return multiply_sparse if sparse_is_faster(matrix, transposed) else multiply_dense
 
 
-def compute_gram(matrix: Matrix, *, memory_limit: int = MEMORY_LIMIT) -> Floats32:
+def compute_gram(matrix: Matrix) -> Floats32:
     """Return the products of all pairs of rows, ``matrix @ matrix.T``, ``float32 (n, n)``.
 
-    The matrix is CSR ``float32 (n, m)``; ``memory_limit`` is that of the blocks, in bytes.
+    The matrix is CSR ``float32 (n, m)``.
 
     >>> from scipy.sparse import csr_array
     >>> compute_gram(csr_array(np.array([[1, 1], [0, 1]], dtype=np.float32))).tolist()
@@ -440,8 +440,7 @@ def compute_gram(matrix: Matrix, *, memory_limit: int = MEMORY_LIMIT) -> Floats3
     def fill_block(start: int, stop: int) -> None:
         products[start:stop] = dots(start, stop)
 
-    size = min(block_size(8 * n + 4 * m, memory_limit=memory_limit), 256)
-    map_blocks(fill_block, n, size)
+    map_blocks(fill_block, n, min(block_size(8 * n + 4 * m), 256))
     return products
 
 

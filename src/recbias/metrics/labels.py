@@ -693,20 +693,11 @@ def compute_agreement(ranks: FloatArray) -> FloatArray:
             signs = np.nan_to_num(np.sign(ranking[:, left] - ranking[:, right]))
             sums += signs
             squares += (signs**2).sum(axis=1)
-        scale = (_count_rankings(block) - 1) * squares
+        n_rankings = (~np.isnan(block)).any(axis=2).sum(axis=1)
+        scale = (n_rankings - 1.0) * squares
         agreement = (sums**2).sum(axis=1) - squares
         np.divide(agreement, scale, out=means[start : start + size], where=scale > 0)
     return means
-
-
-def _count_rankings(ranks: FloatArray) -> FloatArray:
-    """Return the number of rankings of each query that are not NaN, ``float64[q]``.
-
-    >>> _count_rankings(np.array([[[1.0, 2], [np.nan, np.nan], [2, 1]]])).tolist()
-    [2.0]
-    """
-    counts: FloatArray = (~np.isnan(ranks)).any(axis=2).sum(axis=1).astype(np.float64)
-    return counts
 
 
 _INVALID = "invalid."

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -107,16 +107,21 @@ def count_ngrams(texts: Sequence[Sequence[str]], n: int) -> Matrix:
     """
     from scipy.sparse import csr_array
 
-    lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
-    words = np.fromiter(chain.from_iterable(texts), dtype=object, count=int(lengths.sum()))
+    words, rows = _list_tokens(texts)
     codes, _ = pd.factorize(words)
-    rows = np.repeat(np.arange(lengths.size), lengths)
     grams, rows = _encode_ngrams(codes.astype(np.int64), rows, n)
-    shape = (lengths.size, int(grams.max(initial=-1)) + 1)
+    shape = (len(texts), int(grams.max(initial=-1)) + 1)
     ones = np.ones(grams.size, dtype=np.int32)
     counts = csr_array((ones, (rows, grams)), shape=shape)
     counts.sum_duplicates()
     return counts
+
+
+def _list_tokens(texts: Sequence[Sequence[Any]]) -> tuple[AnyArray, AnyArray]:
+    """Return all tokens, ``object[n]``, and the text of each."""
+    lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
+    tokens = np.fromiter(chain.from_iterable(texts), dtype=object, count=int(lengths.sum()))
+    return tokens, np.repeat(np.arange(lengths.size), lengths)
 
 
 def _encode_ngrams(codes: AnyArray, rows: AnyArray, n: int) -> tuple[AnyArray, AnyArray]:
@@ -162,11 +167,10 @@ def count_vectors(texts: Sequence[Sequence[int]], n_vectors: int) -> Matrix:
     """
     from scipy.sparse import csr_array
 
-    lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
-    codes = np.fromiter(chain.from_iterable(texts), dtype=np.int64, count=int(lengths.sum()))
-    rows = np.repeat(np.arange(lengths.size), lengths)
+    tokens, rows = _list_tokens(texts)
+    codes = tokens.astype(np.int64)
     rows, codes = rows[codes >= 0], codes[codes >= 0]
-    counts = csr_array((np.ones(codes.size), (rows, codes)), shape=(lengths.size, n_vectors))
+    counts = csr_array((np.ones(codes.size), (rows, codes)), shape=(len(texts), n_vectors))
     counts.sum_duplicates()
     return counts
 

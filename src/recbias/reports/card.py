@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -504,29 +503,20 @@ def _tabulate_rates(
     """Return one row for each model and category; the sample are all individuals, if known."""
     context = ["model", "seed", "fold"]
     scored, n_known = values.dropna(subset=["value"]), values["unit_id"].nunique()
-    known = scored.drop_duplicates([*context, "unit_id"])
-    medians = (known if sample.empty else sample).groupby(context, sort=False, observed=True)
-    median = medians["value"].median().rename("median").reset_index()
-    scored = scored.merge(median, on=context, how="left")
+    everybody = scored.drop_duplicates([*context, "unit_id"]) if sample.empty else sample
+    median = everybody.groupby(context, sort=False, observed=True)["value"].median()
+    scored = scored.join(median.rename("median"), on=context)
     is_selection = bool(scored["value"].isin((0.0, 1.0)).all())
     chosen = scored["value"] == 1 if is_selection else scored["value"] > scored["median"]
-    by_unit = scored.assign(chosen=chosen).groupby(
-        ["model", "group", "unit_id"], sort=False, observed=True
-    )
-    shares = by_unit["chosen"].mean().groupby(level=[0, 1], sort=False, observed=True)
-    rows = [
-        row
-        for _, own in shares.agg(["size", "sum"])
-        .reset_index()
-        .groupby("model", sort=False, observed=True)
-        for row in _list_rates(own, max(asked, n_known))
-    ]
-    several = len(median) > median["model"].nunique()
+    units = [scored["model"], scored["group"], scored["unit_id"]]
+    shares = chosen.groupby(units, sort=False, observed=True).mean()
+    medians = median.groupby(level="model", sort=False, observed=True)
+    several = len(median) > len(medians)
     is_whole = not sample.empty or asked == n_known
     of = "sample" if is_whole else "individuals in a known category"
     texts = [
         f"{' to '.join(dict.fromkeys(f'{end:.4g}' for end in (own.min(), own.max())))} ({model})"
-        for model, own in median.groupby("model", sort=False, observed=True)["median"]
+        for model, own in medians
     ]
     notes = [
         "Selection rate: the share of values of 1."
@@ -550,24 +540,27 @@ def _tabulate_rates(
             row["ratio_low"], row["ratio_high"], 3, "none"
         ),
     }
+    rows = _list_rates(shares, max(asked, n_known))
     return wording.tabulate(title, rows, columns, notes)
 
 
-def _list_rates(counts: pd.DataFrame, total: int) -> Iterator[dict[str, Any]]:
-    """Yield the rates of each category of a model, from its size and the sum of those chosen."""
-    sizes, chosen = (counts[name].to_numpy(np.float64) for name in ("size", "sum"))
-    rates, large = chosen / sizes, sizes >= _LEAST_SHARE * total
-    best = int(np.argmax(np.where(large, rates, -1.0)))
-    lows, highs = compute_wilson_interval(rates, sizes)
-    table = counts.assign(category=counts["group"], rate=rates, low=lows, high=highs)
-    for at, row in enumerate(to_records(table)):
-        ratio, ends = math.nan, (math.nan, math.nan)
-        if large[at] and rates[best] > 0:
-            ratio = float(rates[at] / rates[best])
-            if at != best:
-                pair = (row["rate"], row["size"]), (float(rates[best]), float(sizes[best]))
-                ends = compare_share_ratio(*pair[0], *pair[1])
-        yield {**row, "ratio": ratio, "ratio_low": ends[0], "ratio_high": ends[1]}
+def _list_rates(shares: pd.Series, total: int) -> Iterator[dict[str, Any]]:
+    """Yield the rates of each category of each model, from how often individuals are chosen."""
+    for model, own in shares.groupby(level=0, sort=False, observed=True):
+        rates = own.groupby(level=1, sort=False, observed=True).agg(["size", "sum"])
+        rates["rate"] = rates["sum"] / rates["size"]
+        rates["low"], rates["high"] = compute_wilson_interval(rates["rate"], rates["size"])
+        large = rates[rates["size"] >= _LEAST_SHARE * total]
+        best = large.sort_values("rate", kind="stable", ascending=False).head(1)
+        for category, row in zip(rates.index, to_records(rates), strict=True):
+            ratio, ends = math.nan, (math.nan, math.nan)
+            if category in large.index and best["rate"].item() > 0:
+                ratio = row["rate"] / best["rate"].item()
+                if category not in best.index:
+                    pair = best["rate"].item(), best["size"].item()
+                    ends = compare_share_ratio(row["rate"], row["size"], *pair)
+            place = {"model": str(model), "category": category, "ratio": ratio}
+            yield {**row, **place, "ratio_low": ends[0], "ratio_high": ends[1]}
 
 
 _CONCLUSIONS = {"pass": "positive", "fail": "negative"}

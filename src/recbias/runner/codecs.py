@@ -141,7 +141,7 @@ class _Writer:
         if id(texts) not in self.texts:
             self.texts[id(texts)] = len(self.texts), texts
             frame = pd.DataFrame({"id": texts})
-            _save_frame(frame, _locate_texts(self.folder, len(self.texts) - 1))
+            _save_frame(frame, self.folder / f"texts_{len(self.texts) - 1}.parquet")
         return self.texts[id(texts)][0]
 
 
@@ -173,22 +173,25 @@ class _Reader:
         return self.arrays[name]
 
     def _read_texts(self, number: int) -> Ids:
-        return _load_texts(_locate_texts(self.folder, number))
+        return _load_texts(self.folder / f"texts_{number}.parquet")
 
     def _read_ids(self, number: int) -> Ids:
         return self._read_vocabulary(number).ids
 
     def _read_vocabulary(self, number: int) -> Vocabulary:
-        return _load_vocabulary(_locate_texts(self.folder, number))
+        """Return the identifiers of units; results that have the same ones share them."""
+        path = self.folder / f"texts_{number}.parquet"
+        digest = digest_file(path)
+        if digest not in _recent:
+            if len(_recent) == _MOST_RECENT:
+                del _recent[next(iter(_recent))]
+            _recent[digest] = Vocabulary(_load_texts(path))
+        return _recent[digest]
 
     def _read_frame(self, content: tuple[int, int]) -> pd.DataFrame:
         number, n_rows = content
         frame = _load_frame(self.folder / f"frame_{number}.parquet")
         return frame if frame.columns.size else frame.reindex(range(n_rows))
-
-
-def _locate_texts(folder: Path, number: int) -> Path:
-    return folder / f"texts_{number}.parquet"
 
 
 _MIN_THREADED_SIZE = 2**20
@@ -220,16 +223,6 @@ def _load_frame(path: Path) -> pd.DataFrame:
 
 def _load_texts(path: Path) -> Ids:
     return _load_frame(path)["id"].to_numpy(dtype=object)
-
-
-def _load_vocabulary(path: Path) -> Vocabulary:
-    """Read the identifiers of units; results that have the same ones share them in memory."""
-    digest = digest_file(path)
-    if digest not in _recent:
-        if len(_recent) == _MOST_RECENT:
-            del _recent[next(iter(_recent))]
-        _recent[digest] = Vocabulary(_load_texts(path))
-    return _recent[digest]
 
 
 _MOST_RECENT = 4

@@ -65,7 +65,6 @@ from recbias.runner.stages import (
 from recbias.runner.store import Fingerprints
 from recbias.runner.tuning import (
     AnswerValidationQueries,
-    RunRerankTrial,
     RunTrial,
     TunedWork,
     UseBestSettings,
@@ -602,9 +601,11 @@ class StagePlanner:
         needs = tune.metric.needs | frozenset(model.plugin.needs if candidates else ())
         labels = context.labels if "items" in needs else ()
         # A smoke test runs the first trials of the full search.
-        exhaustive, n_labels = is_exhaustive(model.tune), len(labels)
-        run_trial = RunRerankTrial if candidates else RunTrial
-        work = run_trial(model.plugin, model.name, tune, k, seed, fold, 1, n_labels, exhaustive)
+        work = RunTrial(
+            *(model.plugin, model.name, tune, k, seed, fold),
+            reranks=candidates is not None,
+            exhaustive=is_exhaustive(model.tune),
+        )
         baseline = () if limit is None else (self._plan_baseline(context, model, keys, work),)
         read = _present(context.dataset, context.split, candidates, *labels, *baseline)
         first = self._fill(Stage("trial", "", work, read, keys), model, tune.metric, at=model)

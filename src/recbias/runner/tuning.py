@@ -20,8 +20,7 @@ from recbias.config.settings import read_settings
 from recbias.config.specs import Choice, Dimension, Objective, PluginSpec, Tune
 from recbias.core.context import Failure, Pruned, stage_context, warn
 from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData
-from recbias.core.errors import BrokenContract, MissingEvidence, StageError, UserError
-from recbias.core.evidence import RankedLists
+from recbias.core.errors import MissingEvidence, StageError, UserError
 from recbias.core.files import derive_seed
 from recbias.core.measures import Direction, Measurement, to_loss
 from recbias.core.plugins import OUTPUTS, ChecksEarly
@@ -407,13 +406,13 @@ class ValidationScorer:
 
 @dataclass(frozen=True)
 class RunTrial:
-    """Sample settings and score the model with them.
+    """Sample settings and score the model, or the re-ranker, with them.
 
     Args:
-        model: The model, whose other settings stay.
+        model: The model or re-ranker, whose other settings stay.
         fold: The fold, from 1.
         number: The number of the trial, from 1.
-        n_labels: The number of inputs that are labels of detectors.
+        reranks: Whether ``model`` is a re-ranker.
         exhaustive: Whether the search tries every combination once instead of sampling.
     """
 
@@ -424,29 +423,34 @@ class RunTrial:
     seed: int
     fold: int
     number: int = 1
-    n_labels: int = 0
+    reranks: bool = False
     exhaustive: bool = False
 
     def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
-        """Return the trial; ``inputs`` are the labels, outputs of the baseline, earlier trials.
+        """Return the trial.
+
+        Args:
+            dataset: The dataset.
+            split: The split, of which the test set is not used.
+            inputs: The labels of items, the earlier trials, and the outputs of a model: the
+                candidates of a re-ranker, or those of the baseline without training.
 
         Raises:
             MissingEvidence: No user has validation rows.
             UserError: The metric cannot be computed on these data.
         """
-        labels, others = inputs[: self.n_labels], inputs[self.n_labels :]
-        trials = [each for each in others if isinstance(each, Trial)]
+        trials = [each for each in inputs if isinstance(each, Trial)]
         settings = self._choose_settings(trials)
         for trial in trials:
             if trial.settings == settings:
                 return replace(trial, number=self.number, seconds=0.0)
-        data, aligned = make_training_data(dataset, split), _align_labels(dataset, split, labels)
-        scorer = ValidationScorer(data, self.tune.metric, aligned)
+        labels = _align_labels(dataset, split, [x for x in inputs if isinstance(x, ItemLabels)])
+        given = next((each for each in inputs if isinstance(each, ModelOutputs)), None)
+        scorer = ValidationScorer(make_training_data(dataset, split), self.tune.metric, labels)
         scorer.check()
-        baseline = next((each for each in others if isinstance(each, ModelOutputs)), None)
         pruner = MedianPruner(trials) if can_prune(self.tune) else None
         start = time.perf_counter()
-        score, failure = attempt(lambda: self._score(scorer, settings, pruner, baseline))
+        score, failure = attempt(lambda: self._score(scorer, settings, pruner, given))
         seconds = time.perf_counter() - start
         if failure is not None:
             warn(f"failed with {settings}: {failure.message}")
@@ -472,20 +476,26 @@ class RunTrial:
         scorer: ValidationScorer,
         settings: Mapping[str, Any],
         pruner: MedianPruner | None,
-        baseline: ModelOutputs | None,
+        given: ModelOutputs | None,
     ) -> tuple[float, bool] | None:
         """Return the value on the validation set and whether the trial is excluded."""
         model = apply_settings(self.model, self.tune.space, settings)
         with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
-            outputs = self._make_answer(model)(*scorer.inputs)
+            if self.reranks:
+                candidates: Any = given and given.lists
+                rerank = RerankLists(model, self.k).rerank
+                lists = rerank(candidates, scorer.queries, scorer.labelled_data)
+                outputs = ModelOutputs(lists, None)
+            else:
+                outputs = self._make_answer(model)(*scorer.inputs)
             value = scorer.measure(outputs, self.tune.objective)
             limit = find_perplexity_limit(self.tune, model)
             if limit is None:
                 return value, False
             untrained = self.answer_baseline(model)
-            if baseline is None or untrained != self.answer_baseline(self.model):
-                baseline = untrained(*scorer.inputs)
-            increase = _compute_perplexity_increase(baseline, outputs)
+            if given is None or untrained != self.answer_baseline(self.model):
+                given = untrained(*scorer.inputs)
+            increase = _compute_perplexity_increase(given, outputs)
             if increase > limit:
                 message = f"the perplexity of the validation sentences increases by {increase:.0%}"
                 warn(f"excluded with {settings}: {message}, more than {limit:.0%}")
@@ -502,34 +512,6 @@ class RunTrial:
             split_part="validation",
             outputs=self.tune.metric.needs & OUTPUTS,
         )
-
-
-@dataclass(frozen=True)
-class RunRerankTrial(RunTrial):
-    """Sample settings of a re-ranker and score the lists that it selects from candidates."""
-
-    candidates: RankedLists | None = None
-
-    def __call__(self, dataset: Dataset, split: Split, *inputs: Any) -> Trial:
-        """Return the trial; the first of ``inputs`` are the candidates of the model."""
-        outputs: ModelOutputs = inputs[0]
-        trial = replace(self, candidates=outputs.lists)
-        return RunTrial.__call__(trial, dataset, split, *inputs[1:])
-
-    def _score(
-        self,
-        scorer: ValidationScorer,
-        settings: Mapping[str, Any],
-        pruner: MedianPruner | None,
-        baseline: ModelOutputs | None,
-    ) -> tuple[float, bool] | None:
-        """Return the value on the validation set; no trial is excluded."""
-        if self.candidates is None:
-            raise BrokenContract("the model returned no lists to re-rank")
-        model = apply_settings(self.model, self.tune.space, settings)
-        rerank = RerankLists(model, self.k)
-        lists = rerank.rerank(self.candidates, scorer.queries, scorer.labelled_data)
-        return scorer.measure(ModelOutputs(lists, None), self.tune.objective), False
 
 
 def _align_labels(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -456,44 +456,26 @@ def _share_units(a: RunFrames, b: RunFrames) -> dict[_Key, _SharedUnits]:
     return shared
 
 
-class _GapEntry(NamedTuple):
-    """A gap of a run, the metric with its groups, and the least size of these."""
-
-    label: str
-    groups: str
-    kind: str
-    least: int
-
-
-def _list_gaps(run: RunFrames) -> Iterator[_GapEntry]:
-    """Yield each gap of which the run has the groups."""
+def _collect_gaps(run: RunFrames, units: Mapping[_Key, _SharedUnits]) -> dict[_Key, _Gap]:
+    """Return each gap of a run whose groups have shared units, by ``_KEY_COLUMNS``."""
     labels: dict[str, str] = {}
-    gaps = []
+    listed: list[tuple[str, str, str, int]] = []
     for row in run.manifest.get("metrics", []):
         settings = dict(row.get("parameters") or {})
-        by, kind, least, *_ = [
-            settings.pop(name, None)
-            for name in ("by", "gap", "min_group", "reference_group", "pairs")
-        ]
-        label, least = str(row.get("metric")), int(least or 0)
-        groups = to_canonical_json([row.get("name"), settings, by, least])
+        names = ("by", "gap", "min_group", "reference_group", "pairs")
+        by, kind, least, *_ = [settings.pop(name, None) for name in names]
+        groups = to_canonical_json([row.get("name"), settings, by, int(least or 0)])
         if kind == "groups":
-            labels[groups] = label
+            labels[groups] = str(row.get("metric"))
         elif kind in {"difference", "ratio", "std", "ugf"}:
-            gaps.append((groups, label, "difference" if kind == "ugf" else str(kind), least))
-    for groups, label, kind, least in gaps:
-        if groups in labels:
-            yield _GapEntry(label, labels[groups], kind, least)
-
-
-def _collect_gaps(run: RunFrames, units: Mapping[_Key, _SharedUnits]) -> dict[_Key, _Gap]:
-    """Return each gap whose groups have shared units, by ``_KEY_COLUMNS``."""
+            kind = "difference" if kind == "ugf" else str(kind)
+            listed.append((groups, str(row.get("metric")), kind, int(least or 0)))
     gaps: dict[_Key, tuple[str, list[_SharedUnits]]] = {}
-    for gap in _list_gaps(run):
+    for groups, label, kind, least in listed:
         for key, group in units.items():
-            if key[4] == gap.groups and key[6] and len(group.ids) >= gap.least:
-                of_gap = (*key[:4], gap.label, key[5], "", key[7])
-                gaps.setdefault(of_gap, (gap.kind, []))[1].append(group)
+            if key[4] == labels.get(groups) and key[6] and len(group.ids) >= least:
+                of_gap = (*key[:4], label, key[5], "", key[7])
+                gaps.setdefault(of_gap, (kind, []))[1].append(group)
     return {key: _Gap(*gap) for key, gap in gaps.items()}
 
 

@@ -48,7 +48,7 @@ def compare_trend(names: tuple[str, ...], values: FloatArray, codes: AnyArray) -
         Jonckheere, "A distribution-free k-sample test against ordered alternatives", Biometrika
         1954; Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 2014, section 6.2.
     """
-    from scipy.special import ndtr
+    from scipy.special import gammaln, ndtr
 
     defined = ~np.isnan(values)
     values, codes = values[defined], codes[defined]
@@ -59,7 +59,8 @@ def compare_trend(names: tuple[str, ...], values: FloatArray, codes: AnyArray) -
         rise = _count_rise(values, codes)
         z = rise / 2 / math.sqrt(_compute_variance(sizes.astype(float), ties.astype(float)))
         effect = rise / ((codes.size**2 - int((sizes**2).sum())) // 2)
-        exact = _has_few_arrangements(sizes)
+        logarithm = gammaln(sizes.sum() + 1) - gammaln(sizes + 1).sum()  # of all divisions
+        exact = logarithm <= math.log(_MOST_ARRANGEMENTS)
         p = _permute(values, codes, rise) if exact else float(2.0 * ndtr(-abs(z)))
     ends = [int(present[at]) for at in (-1, 0)] if present.size else [-1, 0]
     means = [values[codes == end].mean() if present.size else math.nan for end in ends]
@@ -89,14 +90,6 @@ def _compute_variance(n: FloatArray, t: FloatArray) -> float:
     if total > 2:
         variance += triples[0] * triples[1] / (36 * total * (total - 1) * (total - 2))
     return variance
-
-
-def _has_few_arrangements(sizes: AnyArray) -> bool:
-    """Return whether the values have few divisions into groups of these sizes."""
-    from scipy.special import gammaln
-
-    logarithm = gammaln(sizes.sum() + 1) - gammaln(sizes + 1).sum()
-    return bool(logarithm <= math.log(_MOST_ARRANGEMENTS))
 
 
 def _permute(values: FloatArray, codes: AnyArray, rise: int) -> float:
