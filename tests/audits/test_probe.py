@@ -209,7 +209,9 @@ def test_since_when_a_gap_exists(tmp_path: Path) -> None:
 def test_a_gap_that_ended_is_not_said_to_exist(tmp_path: Path, rows: str, words: str) -> None:
     table = tmp_path / "gaps.csv"
     table.write_text("\n".join(["date,value,std_error", *(f"{row},.02" for row in rows.split())]))
-    assert words in monitor(table).verdict
+    found = monitor(table)
+    assert words in found.verdict
+    assert not any("elsewhere" in sentence for sentence in found.sentences)
 
 
 def test_dates_that_do_not_sort_are_refused(tmp_path: Path) -> None:

@@ -211,3 +211,8 @@ def test_identifiers_sort_in_natural_order(ids: list[str], expected: list[str]) 
 def test_a_row_without_an_identifier_is_an_error() -> None:
     with pytest.raises(UnknownIdentifier, match="2 row"):
         Vocabulary.encode(np.array(["a", None, np.nan], dtype=object))
+
+
+def test_identifiers_that_pandas_takes_for_one_are_refused() -> None:
+    with pytest.raises(UnknownIdentifier, match="NUL"):
+        Vocabulary.encode(np.array(["a\0b", "a\0c"], dtype=object))

@@ -166,7 +166,9 @@ def monitor(
     others = [each.other for each in followed if each.other]
     n_looks = max(len(each.looks) for each in followed)
     verdict = "; ".join(gaps) or f"no gap is seen in {n_looks} runs of {title}"
-    sentences = [f"{verdict}.", *[f"No gap is seen elsewhere: {'; '.join(others)}."][: len(gaps)]]
+    sentences = [f"{verdict}."]
+    if gaps and others:
+        sentences.append(f"No gap is seen elsewhere: {'; '.join(others)}.")
     lost[_FEW].update(*(each.lacking for each in series))
     lost["they repeat earlier runs, or all values are equal"].update(
         date for each in series for date in each.dates if date not in {*looks["date"]}

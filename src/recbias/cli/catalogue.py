@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recbias.cli.output import Answer, Part, command, make_grid
+from recbias.cli.output import Answer, Part, command
 from recbias.config.settings import Parameter, list_parameters
 from recbias.config.source import list_specs, resolve_spec, summarize_spec
 from recbias.core.docstrings import (
@@ -35,6 +35,7 @@ from recbias.core.text import normalize_name, suggest
 from recbias.registry import LISTINGS, REGISTRIES
 from recbias.reports.published import list_published, load_published, read_source, resolve_name
 from recbias.reports.views import DIRECTION_LABELS
+from recbias.reports.wording import Cell, pick, tabulate
 
 _WIDTH = 99
 """The maximum line width of ``recbias show``."""
@@ -57,20 +58,18 @@ def list_(
         name: [*map(partial(_describe_entry, name), list_entries(name))] for name in chosen
     }
     if kind is None:
-        counts = [(name, str(len(entries))) for name, entries in document.items()]
-        grid = make_grid(("kind", "entries"), counts, numeric={"entries"})
+        counts = {"kind": lambda row: row[0], "entries": lambda row: Cell(str(len(row[1])), 0)}
+        grid = tabulate("", document.items(), counts)
         return Answer({"kinds": document}, [grid, "next: recbias list KIND"])
     ((name, entries),) = document.items()
-    columns, last = ("name", "description", "extra"), "extra"
+    columns = pick("name") | {"description": lambda row: row["summary"]}
     if name == "references":
-        columns, last = ("name", "description", "spec, or why there is none"), "specs"
-    rows = []
-    for each in entries:
-        text = each[last] or each.get("reason") or ""
-        rows.append(
-            (each["name"], each["summary"], text if isinstance(text, str) else ", ".join(text))
+        columns["spec, or why there is none"] = lambda row: (
+            ", ".join(row["specs"]) or row["reason"]
         )
-    return Answer({"kinds": document}, [make_grid(columns, rows)])
+    else:
+        columns["extra"] = lambda row: row["extra"] or ""
+    return Answer({"kinds": document}, [tabulate("", entries, columns).without_blanks()])
 
 
 def _describe_entry(kind: str, entry: tuple[str, str]) -> dict[str, Any]:

@@ -11,15 +11,16 @@ from typing import Annotated
 
 import typer
 
-from recbias.cli.output import command, make_grid, print_parts
+from recbias.cli.output import Part, command
 from recbias.core.errors import Contradiction, OutOfRange, UnknownName, Unwritable
 from recbias.core.text import suggest
+from recbias.reports.wording import tabulate
 
 
 @command
 def init(
     name: Annotated[str | None, typer.Argument()] = None,
-) -> Iterator[str]:
+) -> Iterator[Part]:
     """Write a packaged spec and its tables into this folder, or list all.
 
     A file that exists is never overwritten.
@@ -31,8 +32,8 @@ def init(
     from recbias.runner.store import report_unwritable
 
     if name is None:
-        rows = [(spec, summarize_spec(path)) for spec, path in list_specs().items()]
-        print_parts([make_grid(("name", "description"), rows)])
+        columns = {"name": lambda row: row[0], "description": lambda row: summarize_spec(row[1])}
+        yield tabulate("", list_specs().items(), columns)
         yield "next: recbias init NAME"
         return
     spec = resolve_spec(name.removesuffix(".yaml"))

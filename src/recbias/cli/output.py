@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -36,7 +36,7 @@ from recbias.core.docstrings import read_arguments, split_sections
 from recbias.core.errors import BadYaml, DataError, Faults, MissingRun, RecbiasError, UserError
 from recbias.core.machine import claim_line, describe_shortage, get_exit_code, is_shortage
 from recbias.core.text import guard_messages, make_printable, shorten
-from recbias.reports.wording import Cell, Column, format_count
+from recbias.reports.wording import Cell, format_count
 from recbias.reports.wording import Table as Grid
 
 if TYPE_CHECKING:
@@ -162,20 +162,6 @@ def print_parts(parts: Iterable[Part], console: Console | None = None) -> None:
         else:
             for line in part.split("\n"):
                 print_line(line)
-
-
-def make_grid(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    title: str = "",
-    numeric: Collection[str] = (),
-    notes: Sequence[str] = (),
-) -> Grid:
-    """Return a table of text without its blank columns."""
-    heads = tuple(Column(name, numeric=name in numeric) for name in columns)
-    cells = tuple(tuple(map(Cell, row)) for row in rows)
-    return Grid(title, heads, cells, tuple(notes)).without_blanks()
 
 
 def select_first(grid: Grid, most: int, elsewhere: str) -> Grid:

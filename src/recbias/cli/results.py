@@ -22,7 +22,6 @@ from recbias.cli.output import (
     Part,
     RunName,
     command,
-    make_grid,
     select_first,
     show_progress,
 )
@@ -32,7 +31,13 @@ from recbias.core.files import to_local_path
 from recbias.core.text import normalize_name, shorten, suggest
 from recbias.reports.run import summarize_runs, to_records
 from recbias.reports.views import format_title
-from recbias.reports.wording import format_count, format_duration, tabulate_frame
+from recbias.reports.wording import (
+    format_count,
+    format_duration,
+    pick,
+    tabulate,
+    tabulate_frame,
+)
 
 # ---- runs and their reports ----
 
@@ -58,21 +63,16 @@ def runs(
         names = {str(row["name"]) for row in found}
         remedy = suggest(name, names) if names else f"{out} has no finished run"
         raise UnknownName(f"{out} has no run of {name!r}", remedy=remedy)
-    columns = ("name", "run", "started", "took", "models", "failed")
-    cells = [
-        (
-            row["name"],
-            row["run"],
-            f"{datetime.fromisoformat(row['started']):%Y-%m-%d %H:%M}",
-            format_duration(row["seconds"]),
-            _name_models(row["models"], row["limit"]),
-            _count_failures(row),
-        )
-        for row in rows
-    ]
+    columns = {
+        **pick("name", "run"),
+        "started": lambda row: f"{datetime.fromisoformat(row['started']):%Y-%m-%d %H:%M}",
+        "took": lambda row: format_duration(row["seconds"]),
+        "models": _name_models,
+        "failed": _count_failures,
+    }
     title = f"{out}: {format_count(len(rows), 'run')}, the newest first"
     note = f"Started: UTC. The folder of a run is {out / 'NAME' / 'RUN'}."
-    grid = make_grid(columns, cells, title=title, notes=[note])
+    grid = tabulate(title, rows, columns, [note]).without_blanks()
     records = [{**row, "folder": str(row["folder"])} for row in rows]
     return Answer(
         {"runs": records, "warnings": warnings},
@@ -81,9 +81,9 @@ def runs(
     )
 
 
-def _name_models(labels: Sequence[str], limit: int | None) -> str:
+def _name_models(row: Mapping[str, Any]) -> str:
     """Return the first models of a run, the number of the others, and ``--limit``."""
-    few = f" (--limit {limit})" if limit else ""
+    labels, few = row["models"], f" (--limit {row['limit']})" if row["limit"] else ""
     if len(labels) <= _MOST_MODELS:
         return ", ".join(labels) + few
     shown = labels[: _MOST_MODELS - 1]
@@ -149,10 +149,10 @@ def verify(
     found = verify_card(to_local_path(card), run, out=out)
     differences = [each._asdict() for each in found.differences]
     document = {"card": found.card.digest, "same": found.is_same, "differences": differences}
-    rows = [[shorten(text, _LONGEST) for text in each] for each in found.differences]
-    title = format_count(len(rows), "difference")
-    grid = make_grid(("where", "stated", "found"), rows, title=title)
-    shown: list[Part] = [select_first(grid, _MOST_DIFFERENCES, "--json lists all")] * bool(rows)
+    texts = [{name: shorten(text, _LONGEST) for name, text in row.items()} for row in differences]
+    columns = pick("location", "stated", "found")
+    grid = tabulate(format_count(len(texts), "difference"), texts, columns)
+    shown: list[Part] = [select_first(grid, _MOST_DIFFERENCES, "--json lists all")] * bool(texts)
     shown.append(f"{'same' if found.is_same else 'differs'}: card {found.card.digest[:16]}")
     return Answer(document, shown, code=DONE if found.is_same else OUT_OF_TOLERANCE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, getdoc, signature
 from pathlib import Path
 from textwrap import indent
@@ -21,7 +21,6 @@ from recbias.cli.output import (
     Answer,
     Part,
     command,
-    make_grid,
     print_line,
     select_first,
     show_progress,
@@ -31,7 +30,7 @@ from recbias.core.context import summarize_failures
 from recbias.core.docstrings import split_sections
 from recbias.core.errors import UserError
 from recbias.core.machine import pause_collection
-from recbias.reports.wording import format_count
+from recbias.reports.wording import Cell, format_count, pick, tabulate
 from recbias.runner.options import RunOptions
 from recbias.runner.remaining import describe_seconds
 
@@ -198,13 +197,12 @@ def _run_multiverse(
     shown: list[Part] = [result.verdict, *describe_multiverse(result.claim, result.summary)]
     shown += [f"{count:,} failed: {problem}" for problem, count in failed.value_counts().items()]
     if choices:
-        rows = [
-            (row["choice"], f"{row['share']:.0%}", f"{row['ci_low']:.0%} to {row['ci_high']:.0%}")
-            for row in choices[:8]
-        ]
-        columns = ("choice", "share of the variance", "95% interval")
-        title = "which choice decides"
-        shown.append(make_grid(columns, rows, title=title, numeric=columns[1:2]))
+        columns: dict[str, Callable[[Any], Cell | str]] = {
+            **pick("choice"),
+            "share of the variance": lambda row: Cell(f"{row['share']:.0%}", row["share"]),
+            "95% interval": lambda row: f"{row['ci_low']:.0%} to {row['ci_high']:.0%}",
+        }
+        shown.append(tabulate("which choice decides", choices[:8], columns))
     document = {
         "claim": result.claim,
         "summary": result.summary,
@@ -357,31 +355,28 @@ def _show_plan(
 
 def _tabulate_steps(title: str, steps: Sequence[Step]) -> Part:
     """Return a row for each stage, with its dataset, seed and fold where these differ."""
-    varying = [
-        name
-        for name in ("dataset", "seed", "fold")
-        if len({getattr(step.stage.keys, name) for step in steps} - {None}) > 1
-    ]
-    rows = [
-        [
-            step.stage.title,
-            *(str(getattr(step.stage.keys, name) or "") for name in varying),
-            _render_state(step),
-            _render_time(step),
-            "" if step.memory_mb is None else f"{step.memory_mb:,.0f} MB",
-            step.stage.digest[:12],
-        ]
-        for step in steps
-    ]
-    columns = ("stage", *varying, "state", "took", "memory", "address")
-    return make_grid(columns, rows, title=title, numeric=("seed", "fold", "took", "memory"))
+    columns: dict[str, Callable[[Step], Cell | str]] = {"stage": lambda step: step.stage.title}
+    for name in ("dataset", "seed", "fold"):
+        if len({getattr(step.stage.keys, name) for step in steps} - {None}) > 1:
+            columns[name] = partial(_render_key, name)
+    columns |= {"state": _render_state, "took": _render_time, "memory": _render_memory}
+    columns["address"] = lambda step: step.stage.digest[:12]
+    return tabulate(title, steps, columns).without_blanks()
 
 
-def _render_time(step: Step) -> str:
+def _render_key(name: str, step: Step) -> str:
+    return str(getattr(step.stage.keys, name) or "")
+
+
+def _render_memory(step: Step) -> Cell | str:
+    return "" if step.memory_mb is None else Cell(f"{step.memory_mb:,.0f} MB", step.memory_mb)
+
+
+def _render_time(step: Step) -> Cell | str:
     """Return the time that a stage took or, after ``~``, is expected to take."""
-    if step.expected_seconds is not None:
-        return f"~{describe_seconds(step.expected_seconds)}"
-    return "" if step.seconds is None else f"{step.seconds:.2f} s"
+    if (expected := step.expected_seconds) is not None:
+        return Cell(f"~{describe_seconds(expected)}", expected)
+    return "" if step.seconds is None else Cell(f"{step.seconds:.2f} s", step.seconds)
 
 
 def _render_state(step: Step) -> str:
@@ -393,21 +388,19 @@ def _render_state(step: Step) -> str:
     return "to resume from its checkpoint" if step.partial else "to run"
 
 
+def _render_count(name: str, row: Mapping[str, Any]) -> Cell:
+    return Cell(f"{row[name]:,}", row[name])
+
+
 def _show_requests(requests: Sequence[Mapping[str, Any]], *, quiet: bool) -> Iterator[Part]:
     """Yield the requests of each model, and the most that those without a stored reply cost."""
     known = [row for row in requests if not row["problem"]]
     if len(known) > 1 and not quiet:
-        columns = [name.replace("_", " ") for name in (*_COUNTS, "money")]
-        rows = [
-            [
-                row["model"],
-                *(f"{row[name]:,}" for name in _COUNTS),
-                "" if row["money"] is None else f"{row['money']:,.2f}",
-            ]
-            for row in known
-        ]
-        title = "requests to language models"
-        yield make_grid(("model", *columns), rows, title=title, numeric=columns)
+        columns = pick("model") | {
+            name.replace("_", " "): partial(_render_count, name) for name in _COUNTS
+        }
+        columns["money"] = lambda row: "" if row["money"] is None else f"{row['money']:,.2f}"
+        yield tabulate("requests to language models", known, columns).without_blanks()
     total = {name: sum(row[name] for row in known) for name in _COUNTS}
     if total.get("requests"):
         prices = [row["money"] for row in known if row["money"] is not None]

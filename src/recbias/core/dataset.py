@@ -115,8 +115,12 @@ class Vocabulary:
         >>> vocabulary.ids.tolist(), codes.tolist()
         (['a', 'b'], [1, 0, 1])
         """
-        codes, distinct = pd.factorize(values)
-        return cls.ordered(np.asarray(distinct), codes)
+        codes, unique = pd.factorize(values)
+        distinct, is_text = np.asarray(unique), values.dtype.kind == "O" and len(unique)
+        if is_text and not (distinct[codes] == values)[codes >= 0].all():
+            message = "two identifiers differ after a NUL character only"
+            raise UnknownIdentifier(message, remedy="remove these characters")
+        return cls.ordered(distinct, codes)
 
     @classmethod
     def ordered(cls, raw: AnyArray, raw_codes: AnyArray) -> tuple[Vocabulary, Codes]:
