@@ -18,7 +18,7 @@ from recbias.reports.tables import (
     build_summary,
     tabulate_comparisons,
 )
-from recbias.reports.views import Comparisons, Definition, find_wins
+from recbias.reports.views import Comparisons, Definition, describe_methods, find_wins
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import compare, state, write_run
 from support.run_folders import RunSpec, make_run
@@ -174,7 +174,8 @@ def test_a_model_wins_against_those_it_is_significantly_better_than() -> None:
     ],
 )
 def test_the_method_names_test_correction_and_family(changes: dict[str, Any], method: str) -> None:
-    assert build_comparisons(build_row("x", "y", (1, 2)) | changes).method() == method
+    comparisons = build_comparisons(build_row("x", "y", (1, 2)) | changes)
+    assert describe_methods([comparisons]) == method
 
 
 NAN = math.nan

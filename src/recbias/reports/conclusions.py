@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from recbias.core.measures import ALL, CONTROL, DATASET, SERVED, read_bounds, to_loss
 from recbias.reports import views
@@ -42,7 +42,7 @@ from recbias.reports.wording import (
     to_line,
 )
 from recbias.statistics.intervals import detect_difference
-from recbias.statistics.trend import NAME as TREND
+from recbias.statistics.spread import TREND
 
 
 class _Answer(NamedTuple):
@@ -506,9 +506,7 @@ def _describe_reranking(run: RunTables) -> Iterator[Conclusion]:
 
     The measures of which a version is shown to remove something are first.
     """
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for row in views.select_tradeoffs(run):
-        groups.setdefault((row["dataset"], row["bias"], row["target"]), []).append(row)
+    groups = views.group_rows(views.select_tradeoffs(run), ("dataset", "bias", "target"))
     ranked = sorted(
         groups.items(), key=lambda item: not any(row["bias_removed_low"] > 0 for row in item[1])
     )

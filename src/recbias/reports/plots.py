@@ -245,7 +245,7 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
 
 # ---- groups of queries, and checks ----
 
-_MOST_MODELS = 8
+_MOST_MODELS, _MOST_SIZES = 8, 4
 _SMALL = 0.001  # gaps below have as many decimal places as they need
 _COMPARED = ("identity_effect", "list_overlap", "mean_attribute")  # by group without ``by``
 _LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and (\S+))?")
@@ -288,7 +288,7 @@ def draw_groups(
     drawn = drawn[:_MOST_MODELS]
     tests = list_group_tests(run, metric, dataset)
     label = wording.get_label_name(groups)
-    names = {group: wording.get_label_value(group) if label else group for group in groups}
+    names = _name_groups(values, groups)
     if len(groups) > svg.COLOURS:
         shown = [row for row in values if row["model"] in drawn]
         rows, series = make_rows(shown, ("group", names), ("model", drawn), most), drawn
@@ -322,6 +322,17 @@ def draw_groups(
             f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
         ),
     )
+
+
+def _name_groups(values: Sequence[Estimate], groups: Sequence[str]) -> dict[str, str]:
+    """Return the groups as a legend names them: without a shared label, a few with their n."""
+    label = wording.get_label_name(groups)
+    names = {group: wording.get_label_value(group) if label else group for group in groups}
+    sizes = {(row["group"], f"{row['n']:,.0f}") for row in values}
+    few = len(sizes) == len(groups) <= _MOST_SIZES
+    if few and len({n for _, n in sizes}) > 1:
+        return {group: f"{names[group]}, n {dict(sizes)[group]}" for group in groups}
+    return names
 
 
 def _make_model_row(

@@ -184,9 +184,10 @@ def _read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFram
     filters = [("dataset", "==", dataset), ("metric", "in", labels)]
     columns = [*keys, "seed", "fold", "metric", "k", "value"]
     units: pd.DataFrame = _read_table(path, columns, filters=filters).to_pandas()
-    pairs = units[["metric", "k"]].drop_duplicates()
-    own = [views.format_title(*pair) == metric.title for pair in pairs.to_numpy().tolist()]
-    units = units[units["value"].abs() <= svg.LARGEST].merge(pairs[own], on=["metric", "k"])
+    units = units[units["value"].abs() <= svg.LARGEST]
+    for label, k in units[["metric", "k"]].drop_duplicates().to_numpy().tolist():
+        if views.format_title(label, k) != metric.title:
+            units = units[(units["metric"] != label) | ~units["k"].isin([k])]
     units = units.astype({**dict.fromkeys(keys[:3], object), "unit_id": "category"})
     units = name_values(run, units)
     if len(units[["seed", "fold"]].drop_duplicates()) >= 2:

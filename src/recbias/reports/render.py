@@ -267,7 +267,7 @@ class Content:
             name = f"{family.heading}, {family.place[0]}" if several else family.heading
             found = f"{family.significant:,} of {family.n_tested:,}"
             outcome = f"{name} {found if family.n_tested else 'undefined'}"
-            method = f"Between {family.between}: {family.method()}"
+            method = f"Between {family.between}: {views.describe_methods([family])}"
             outcomes.setdefault(method, []).append(outcome)
         return [f"{method}. Significant: {'; '.join(each)}." for method, each in outcomes.items()]
 

@@ -32,6 +32,7 @@ from recbias.reports.views import (
     collect_definitions,
     format_title,
     get_title,
+    group_rows,
     select_varying,
 )
 from recbias.reports.wording import (
@@ -52,7 +53,7 @@ from recbias.reports.wording import (
 )
 from recbias.statistics.agreement import kendall_tau
 from recbias.statistics.groups import mark_few_beside_many
-from recbias.statistics.trend import NAME as TREND
+from recbias.statistics.spread import TREND
 
 _BOUNDS = ("value", "ci_low", "ci_high")
 _PART = ("group", "target")
@@ -90,13 +91,6 @@ def _lay_out(
 
 def _get_key(row: Row, names: Iterable[str]) -> _Head:
     return tuple(str(row[name]) for name in names)
-
-
-def _group_by(rows: Iterable[Row], names: Sequence[str]) -> dict[_Head, list[Row]]:
-    groups: dict[_Head, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(_get_key(row, names), []).append(row)
-    return groups
 
 
 def _sort_models(run: RunTables, rows: Sequence[Row]) -> list[str]:
@@ -247,13 +241,13 @@ def _build_results(
     records, names = to_records(frame), (*keys, "model")
     missing, heads = _collect_missing_outputs(run), _sort_heads(run, records, names)
     tested = {each.title for each in views.collect_comparisons(run) if each.compares_models}
-    columns = []
-    rows = _group_by(({**row, "title": get_title(row)} for row in records), ["title"])
+    columns, several = [], len({head[-1] for head in heads}) > 1
+    rows = group_rows(({**row, "title": get_title(row)} for row in records), ["title"])
     for metric in collect_definitions(run).values():
         own = {_get_key(row, names): row for row in rows.get((metric.title,), [])}
         if all((metric.title, head[-1]) in missing for head in own):
             continue
-        is_ranked = not metric.gap or metric.title in tested
+        is_ranked = several and (not metric.gap or metric.title in tested)
         cells = _rank_cells(own, metric.direction if is_ranked else "none")
         for head in heads:
             if output := missing.get((metric.title, head[-1])):
@@ -271,12 +265,7 @@ def _build_results(
         said = f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."
         notes += [said] * bool(baselines)
     table = _lay_out(title, names, heads, columns, notes, letters)
-    return state_cutoff_once(table if len({head[-1] for head in heads}) > 1 else _unrank(table))
-
-
-def _unrank(table: Table) -> Table:
-    """Return a table of a single model without the note on the best."""
-    return replace(table, notes=tuple(note for note in table.notes if note != _BEST))
+    return state_cutoff_once(table)
 
 
 def _build_header(metric: Definition) -> Column:
@@ -602,7 +591,7 @@ def _build_groups(
     keys = select_varying(pd.DataFrame(records), ["dataset"])
     parts = [name for name in _PART if any(row[name] for row in records)]
     labels = _label_groups(metric, records)
-    blocks = _group_by((row for row in records if row["group"]), ("dataset", "model", "target"))
+    blocks = group_rows((row for row in records if row["group"]), ("dataset", "model", "target"))
     worst = {id(row) for own in blocks.values() for row in views.find_worst_groups(own, metric)}
     rows = [{**row, "group": labels[row["group"]], "worst": id(row) in worst} for row in records]
     gaps: _Cells = {}
@@ -619,7 +608,7 @@ def _build_groups(
     else:
         names = [*keys, *parts]
         columns = _pivot(rows, names, "model", models, "none")
-        inside = _group_by(rows, names)
+        inside = group_rows(rows, names)
         heads = [*inside]
         for *dataset, model in gaps:
             columns[models.index(model)][1][*dataset, "gap"] = gaps[*dataset, model]
@@ -689,7 +678,7 @@ def _measure_gaps(
     # the gap over datasets is the mean of their gaps: no difference of the means shown here
     compared = [row for row in rows if not row["n"] < metric.min_group and row["dataset"] != ALL]
     means = {
-        head: [row["value"] for row in own] for head, own in _group_by(compared, names).items()
+        head: [row["value"] for row in own] for head, own in group_rows(compared, names).items()
     }
     spreads = {head: max(own) - min(own) for head, own in means.items() if len(own) > 1}
     places = count_decimals(spreads.values())
@@ -892,7 +881,7 @@ def tabulate_searches(run: RunTables) -> Table | None:
     outcomes = {
         _get_key(search, FIT_COLUMNS): search for search in run.manifest.get("searches", [])
     }
-    trials = _group_by(read_trials(run), FIT_COLUMNS)
+    trials = group_rows(read_trials(run), FIT_COLUMNS)
     importances: dict[_Head, dict[str, float]] = defaultdict(dict)
     for row in to_records(run.importances) if run.importances is not None else ():
         importances[_get_key(row, FIT_COLUMNS)][str(row["setting"])] = row["importance"]

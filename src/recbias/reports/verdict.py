@@ -267,10 +267,9 @@ def _compare_reference(run: RunTables, findings: Sequence[Conclusion]) -> Verdic
     small = (*(f"{source.name}: {source.title}. {source.citation}" for source in sources), *small)
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(_find_farthest(rows))}"
-    systems: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (row["within"], -abs(row["difference"]))):
-        systems.setdefault(row["system"], []).append(row)
-    tiles = tuple(_make_system_tile(name, own) for name, own in systems.items())
+    farthest = sorted(rows, key=lambda row: (row["within"], -abs(row["difference"])))
+    systems = views.group_rows(farthest, ["system"])
+    tiles = tuple(_make_system_tile(name, own) for (name,), own in systems.items())
     state: State = "pass" if n_within == len(rows) else "none"
     return Verdict("reference", state, line, sentences, small, tiles)
 

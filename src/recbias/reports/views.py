@@ -22,7 +22,7 @@ from recbias.reports.run import RunTables, to_records
 from recbias.reports.wording import GROUPING, format_count, make_heading, to_line
 from recbias.statistics.intervals import derive_error
 from recbias.statistics.paired import EXACT
-from recbias.statistics.trend import NAME as TREND
+from recbias.statistics.spread import TREND
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",
@@ -372,6 +372,14 @@ def list_headline(run: RunTables) -> Mapping[tuple[str, str], Sequence[Row]]:
     return rows
 
 
+def group_rows(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
+    """Return rows by the texts of some columns, in the order of their first appearance."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(str(row[name]) for name in names), []).append(row)
+    return groups
+
+
 def select_varying(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that hold more than one value."""
     return [column for column in columns if len(frame[column].unique()) > 1]
@@ -529,10 +537,6 @@ class Comparisons:
         """Return what is compared, in order of appearance."""
         return list(dict.fromkeys(str(row[side]) for side in ("a", "b") for row in self.rows))
 
-    def method(self) -> str:
-        """Return the test, the correction and the corrected family as text."""
-        return describe_methods([self])
-
 
 def describe_methods(comparisons: Sequence[Comparisons]) -> str:
     """Return the tests, corrections and families of comparisons as text, without repetition."""
@@ -587,10 +591,7 @@ def collect_comparisons(run: RunTables) -> tuple[Comparisons, ...]:
         (*_identify(row), row["model"]): (row["ci_high"] - row["ci_low"]) / 2
         for row in to_records(run.metrics)
     }
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in _select_rows(run):
-        key = tuple(str(row[name]) for name in _GROUP_BY)
-        groups.setdefault(key, []).append(_add_reach(row, half_widths))
+    groups = group_rows((_add_reach(row, half_widths) for row in _select_rows(run)), _GROUP_BY)
     comparisons = [
         Comparisons(
             get_definition(run, get_title(row)),

@@ -257,11 +257,6 @@ def format_setting(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(strip_folders(str(value)))
 
 
-def is_number(value: object) -> bool:
-    """Return whether a setting is a number."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 UNDEFINED = "n/a"
 """The text of an undefined value."""
 
@@ -562,11 +557,11 @@ def tabulate_frame(title: str, frame: pd.DataFrame) -> Table:
 
 
 def _make_cell(value: object) -> Cell:
-    if isinstance(value, tuple):
-        return Cell(", ".join(map(str, value)))
-    if not is_number(value) or not isinstance(value, float):
-        return Cell(str(value), float(value) if is_number(value) else math.nan)  # type: ignore[arg-type]
-    return Cell("" if math.isnan(value) else f"{value:.4g}", value)
+    if isinstance(value, float):
+        return Cell("" if math.isnan(value) else f"{value:.4g}", value)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return Cell(text, float(text) if is_number else math.nan)
 
 
 def pick(*names: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:
