@@ -36,7 +36,7 @@ from recbias.core.dataset import AnyArray
 from recbias.core.errors import UserError
 from recbias.core.machine import measure_peak_memory_mb
 from recbias.runner.execute import Executor
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 
 N_FILMS, RATINGS_PER_USER, LEAST_RATINGS = 87_585, 159.2, 20
 SPREAD = 1.15
@@ -121,7 +121,7 @@ def measure(folder: Path, spec: dict[str, Any], name: str) -> dict[str, Any]:
         recbias.run(spec, out=out, data=folder)
         return {"cpu": time.process_time() - began, "peak": measure_peak_memory_mb()}
     run_plan, store = api.plan(spec, out=out, data=folder)
-    executor = Executor(store, Silent())
+    executor = Executor(store, Observer())
     began = time.process_time()
     records = [executor.ensure(stage) for stage in run_plan.stages if _name(stage) == name]
     seconds = time.process_time() - began

@@ -41,7 +41,7 @@ from recbias.runner.execute import (
     look_up_results,
     to_error,
 )
-from recbias.runner.options import RunOptions, Silent, Spec, take_options
+from recbias.runner.options import Observer, RunOptions, Spec, take_options
 from recbias.runner.plan import Plan
 from recbias.runner.planner import check_experiment, has_device, make_plan, plan_stages
 from recbias.runner.store import Fingerprints, Store
@@ -91,7 +91,7 @@ def _check_parts(experiment: Experiment, options: RunOptions, store: Store) -> N
     if (sound := _select_sound_parts(experiment, faults)) is not None:
         try:
             run_plan = plan_stages(sound, options, fingerprints)
-            check_inputs(run_plan, Rehearsal(store, Silent()))
+            check_inputs(run_plan, Rehearsal(store, Observer()))
         except UserError as error:
             data_faults.append(error)
     if faults.faults or data_faults:
@@ -173,7 +173,7 @@ def preview_run(run_plan: Plan, store: Store, *, fresh: bool) -> tuple[Preview, 
     Raises:
         Faults: A run would refuse data, labels, groups or given lists.
     """
-    rehearsal = Rehearsal(store, Silent(), fresh=fresh)
+    rehearsal = Rehearsal(store, Observer(), fresh=fresh)
     with _use_network(run_plan.options):
         unchecked = check_inputs(run_plan, rehearsal)
     return preview(run_plan, store, fresh=fresh, rehearsed=rehearsal.records), unchecked

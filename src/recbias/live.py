@@ -19,6 +19,7 @@ from rich.text import Text
 
 from recbias.core.context import StageRecord
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
+from recbias.runner.options import Observer
 from recbias.runner.plan import Stage
 from recbias.runner.remaining import RemainingWork, is_notable, render_record, select_new_warnings
 
@@ -39,7 +40,7 @@ class _CountColumn(MofNCompleteColumn):
         return super().render(task) if is_shown else Text("")
 
 
-class Live:
+class Live(Observer):
     """Shows the progress of the run and of its running stage below the finished stages.
 
     A lock guards lines and refreshes: a refresh within a line would leave a bar on the screen.

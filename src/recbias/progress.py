@@ -12,7 +12,7 @@ from typing import TextIO
 
 from recbias.core.context import StageRecord
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
-from recbias.runner.options import Observer, Silent
+from recbias.runner.options import Observer
 from recbias.runner.plan import Stage
 from recbias.runner.remaining import (
     RemainingWork,
@@ -53,7 +53,7 @@ def is_notebook() -> bool:
     )
 
 
-class _WarningsOnly(Silent):
+class _WarningsOnly(Observer):
     """Prints warnings to standard error, each with the stage that it is about."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class _WarningsOnly(Silent):
         sys.stderr.flush()
 
 
-class Plain:
+class Plain(Observer):
     """Prints one line per stage, for logs.
 
     Args:

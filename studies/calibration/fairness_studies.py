@@ -18,7 +18,7 @@ from tally import Measurements, Study, World
 
 from recbias.core.evidence import Evidence
 from recbias.core.grouping import group_by
-from recbias.metrics import item_fairness as corrected
+from recbias.metrics import popularity as corrected
 from recbias.metrics.accuracy import NDCG
 from recbias.metrics.calibration import CalibrationJS, CalibrationKL
 from recbias.metrics.diversity import (
@@ -28,7 +28,7 @@ from recbias.metrics.diversity import (
     Serendipity,
     Unexpectedness,
 )
-from recbias.metrics.item_fairness import FSat, IndividualExposure, Jain, OverallExposure
+from recbias.metrics.popularity import FSat, IndividualExposure, Jain, OverallExposure
 from recbias.statistics.inequality import GroupInequality, InequalityKind
 
 OF_USERS = (

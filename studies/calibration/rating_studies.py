@@ -14,7 +14,7 @@ from text_studies import make_text_evidence
 
 from recbias.core.evidence import Evidence, Responses
 from recbias.formats.ratings import ResponseRatings, digest_response, write_ratings
-from recbias.metrics.human import HumanAgreement, HumanRate, HumanScore
+from recbias.metrics.text import HumanAgreement, HumanRate, HumanScore
 
 N_RESPONSES, N_RATERS = 150, 3
 YES, NO = 1.2, 2.8

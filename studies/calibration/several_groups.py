@@ -14,8 +14,7 @@ from tally import LEVEL, compute_band
 
 from recbias.core.dataset import FloatArray
 from recbias.statistics.groups import compute_moments, welch_anova
-from recbias.statistics.spread import compare_spreads, estimate_spread, find_df
-from recbias.statistics.trend import compare_trend
+from recbias.statistics.spread import compare_spreads, compare_trend, estimate_spread, find_df
 
 WORLDS = 1000
 

@@ -141,12 +141,6 @@ def test_settings_that_name_no_column_are_refused(path: Path) -> None:
         read_again(path, columns={"gender": "user_id"})
 
 
-def test_a_table_without_the_identifier_says_how_to_rename_a_column(path: Path) -> None:
-    with pytest.raises(UnknownColumn) as caught:
-        read(path, "customer,g\n1,F\n")
-    assert "columns: {customer: user_id}" in caught.value.remedy
-
-
 def test_columns_of_free_text_are_not_warned_about(path: Path) -> None:
     rows = "".join(f"{n},text {n} \n" for n in range(100))
     assert read(path, f"user_id,about\n{rows}")[1] == []

@@ -25,7 +25,7 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
-from recbias.metrics import item_groups
+from recbias.metrics import exposure as exposures
 from recbias.metrics.exposure import (
     AWRF,
     AmortizedAttention,
@@ -179,7 +179,7 @@ def test_sparse_sums_of_many_groups_give_the_same_values(
     evidence = make_random_world(3)
     with collect_warnings():
         of_arrays = measure_queries(metric(attribute="maker"), evidence)
-        monkeypatch.setattr(item_groups, "DENSE_GROUPS", 0)
+        monkeypatch.setattr(exposures, "DENSE_GROUPS", 0)
         of_sparse = measure_queries(metric(attribute="maker"), evidence)
     np.testing.assert_allclose(of_sparse, of_arrays, rtol=1e-12)
 

@@ -10,18 +10,20 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.evidence import Evidence
 from recbias.core.measures import Measurement
-from recbias.metrics.item_fairness import (
+from recbias.metrics.popularity import (
     CorrectedEntropy,
     CorrectedFSat,
     CorrectedGini,
     CorrectedJain,
     CorrectedQF,
+    Entropy,
     FSat,
+    Gini,
     IndividualExposure,
+    ItemCoverage,
     Jain,
     OverallExposure,
 )
-from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
 from support.worlds.evidence_worlds import make_evidence, make_lists
 
 PAIRS = (

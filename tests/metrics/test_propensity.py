@@ -10,8 +10,15 @@ import pytest
 from recbias.core.dataset import Attributes, Interactions
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.metrics.accuracy import MAP, NDCG, Recall
-from recbias.metrics.propensity import Propensity, PropensityMAP, PropensityNDCG, PropensityRecall
+from recbias.metrics.accuracy import (
+    MAP,
+    NDCG,
+    Propensity,
+    PropensityMAP,
+    PropensityNDCG,
+    PropensityRecall,
+    Recall,
+)
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 
 SEEN = Propensity(of="seen")

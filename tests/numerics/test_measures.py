@@ -18,10 +18,9 @@ from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.evidence import rank_discounts
 from recbias.language.groups import certainty_factor
 from recbias.metrics.identity import INVALID, OverlapForm, measure_overlap
-from recbias.statistics import power_law
+from recbias.statistics import inequality as power_law
 from recbias.statistics.agreement import kendall_tau, spearman
-from recbias.statistics.inequality import entropy, gini, head
-from recbias.statistics.power_law import fit_power_law, zipf_exponent
+from recbias.statistics.inequality import entropy, fit_power_law, gini, head, zipf_exponent
 
 COUNTS = st.lists(st.integers(0, 1_000), min_size=1, max_size=30).filter(any)
 

@@ -11,7 +11,7 @@ import recbias
 from recbias import api
 from recbias.runner.estimate import Preview, RequestTotals, count_requests, preview
 from recbias.runner.execute import Executor, make_record
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 from recbias.runner.plan import Keys, Stage
 from recbias.runner.remaining import RemainingWork
 from support.chat.chat_server import serve_chat
@@ -139,7 +139,7 @@ def make_chat_spec(base_url: str = ADDRESS, **changes: Any) -> dict[str, Any]:
 
 def count(spec: dict[str, Any], out: Path, **options: Any) -> list[RequestTotals]:
     plan, store = api.plan(spec, out=out, **options)
-    return count_requests(plan, Executor(store, Silent()))
+    return count_requests(plan, Executor(store, Observer()))
 
 
 def test_counts_are_those_of_the_requests_that_the_run_sends(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import Measurement
-from recbias.statistics.counted import CountedValues, Slopes, resample_counts
+from recbias.statistics.bootstrap import CountedValues, Slopes, resample_counts
 
 
 def sample_world(seed: int, n: int = 40) -> tuple[FloatArray, FloatArray]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recbias.core.dataset import AnyArray, FloatArray
-from recbias.statistics.position_bias import fit_position_bias, tally_positions
+from recbias.statistics.logs import fit_position_bias, tally_positions
 
 EXAMINED = np.array([1.0, 0.6, 0.4, 0.25])
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from recbias.statistics.sensitivity import bound_ratio, find_turn, weigh_worst
+from recbias.statistics.logs import bound_ratio, find_turn, weigh_worst
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from recbias.core.dataset import AnyArray, FloatArray
-from recbias.statistics.trend import compare_trend
+from recbias.statistics.spread import compare_trend
 
 HUNDAL = ([40, 35, 38, 43, 44, 41], [38, 40, 47, 44, 40, 42], [48, 40, 45, 43, 46, 44])
 """Pieces processed by workers with no, rough and accurate information about their output."""

@@ -80,8 +80,6 @@ def test_values_that_are_not_defined_are_left_out() -> None:
         values, np.append(NAMES, 4), np.append(TEMPLATES, 2), np.append(LABELS, 1)
     )
     assert design.n.shape == (4, 2)
-    assert design.balanced
-    assert not CrossedDesign.from_values(VALUES[1:], NAMES[1:], TEMPLATES[1:], LABELS).balanced
 
 
 def test_planted_components_are_found(rng: np.random.Generator) -> None:

@@ -57,7 +57,7 @@ from recbias.runner.execute import (
     look_up_results,
 )
 from recbias.runner.folder import check_latest, new_run_folder
-from recbias.runner.options import RunOptions, Silent, Spec, take_options
+from recbias.runner.options import Observer, RunOptions, Spec, take_options
 from recbias.runner.plan import Plan
 from recbias.runner.planner import make_plan
 from recbias.runner.store import Fingerprints, Store
@@ -363,7 +363,7 @@ def _plan_universes(spec: Spec, options: RunOptions) -> MultiversePlan:
     _refuse_common_faults(universes, sizes)
     name = str(document.data.get("name") or "")
     planned = MultiversePlan(name, choices, universes, total, store)
-    check_inputs(planned.plans[0], Rehearsal(store, Silent()))
+    check_inputs(planned.plans[0], Rehearsal(store, Observer()))
     return planned
 
 

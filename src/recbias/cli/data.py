@@ -137,7 +137,7 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias.core.plugins import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execute import Executor
-    from recbias.runner.options import Silent
+    from recbias.runner.options import Observer
 
     spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     if name.endswith((".yaml", ".yml")):
@@ -152,7 +152,7 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     for dataset in plan.experiment.datasets:
         label = dataset.label
         context = next(world for world in plan.data_contexts if world.keys.dataset == label)
-        executor = Executor(store, Silent())
+        executor = Executor(store, Observer())
         counted = [
             stage
             for stage in context.labels

@@ -92,16 +92,16 @@ class Resolver:
     def resolve_datasets(self, entries: Sequence[tuple[Any, KeyPath]]) -> tuple[DatasetSpec, ...]:
         """Return the datasets that have no fault, with labels that tell them apart."""
         resolved = [self.resolve_dataset(*entry) for entry in entries]
-        datasets = [dataset for dataset in resolved if dataset is not None]
+        datasets = [*filter(None, resolved)]
         sources = []
         for dataset in datasets:  # filters tell them apart as settings do
             filtered = {each.name: each.parameters for each in dataset.filters}
             parameters = dataset.source.parameters | filtered
             sources.append(replace(dataset.source, parameters=parameters))
-        labels = [spec.label for spec in self._distinguish(sources)]
+        named = zip(datasets, self._distinguish(sources), strict=True)
         return tuple(
-            DatasetSpec(replace(dataset.source, label=label), dataset.filters, label)
-            for dataset, label in zip(datasets, labels, strict=True)
+            DatasetSpec(replace(dataset.source, label=spec.label), dataset.filters)
+            for dataset, spec in named
         )
 
     def resolve_dataset(self, raw: Any, location: KeyPath) -> DatasetSpec | None:
@@ -112,7 +112,7 @@ class Resolver:
             filters = raw.pop("filters") or []
         source = self.resolve("datasets", raw, location)
         filter_specs = self.resolve_list("filters", filters, (*location, "filters"))
-        return DatasetSpec(source, filter_specs, source.label) if source else None
+        return DatasetSpec(source, filter_specs) if source else None
 
     def resolve_list(self, kind: str, raw: Any, location: KeyPath) -> tuple[PluginSpec, ...]:
         """Return the plug-ins of a list.
@@ -126,7 +126,7 @@ class Resolver:
             self.document.add_fault(location, message, remedy=remedy, kind=WrongType)
             return ()
         read = [self.resolve(kind, entry, (*location, at)) for at, entry in enumerate(raw)]
-        specs = [spec for spec in read if spec is not None]
+        specs = [*filter(None, read)]
         if kind == "detectors":
             specs += [*self._resolve_audits(raw, read, location)]
         elif kind == "metrics":

@@ -144,9 +144,8 @@ class Grouping:
         if self.pairs and self.reference_group != "":
             message, remedy = "has no effect with pairs", "remove one of the two"
             raise Contradiction(message, where="reference_group", remedy=remedy)
-        names = {"reference_group": str(self.reference_group)}
-        pairs = {"pairs": tuple((str(a), str(b)) for a, b in self.pairs)}
-        vars(self).update(names | pairs)
+        object.__setattr__(self, "reference_group", str(self.reference_group))
+        object.__setattr__(self, "pairs", tuple((str(a), str(b)) for a, b in self.pairs))
 
     def report(self, gap: Gap) -> Grouping:
         """Return the grouping with one way to report it; only groups have comparisons."""
@@ -247,7 +246,11 @@ class DatasetSpec:
 
     source: PluginSpec
     filters: tuple[PluginSpec, ...]
-    label: str
+
+    @property
+    def label(self) -> str:
+        """The label of the dataset."""
+        return self.source.label
 
 
 _Entry: TypeAlias = Any

@@ -21,8 +21,7 @@ from recbias.core.dataset import (
     Sentences,
     encode_pairs,
 )
-from recbias.statistics.inequality import gini, head
-from recbias.statistics.power_law import fit_power_law, zipf_exponent
+from recbias.statistics.inequality import fit_power_law, gini, head, zipf_exponent
 
 _QUANTILES = {"min": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "max": 1.0}
 _HEAD = 0.2

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
 from recbias.core.dataset import AnyArray, Attributes, Vocabulary
 from recbias.core.errors import MissingFile, UnknownColumn
 from recbias.core.files import has_file
 from recbias.data.declared import Declared, Folder, require_files
-from recbias.formats.delimited import Layout
 from recbias.formats.identifiers import scatter
+from recbias.formats.tables import read_text_table
 
 Side: TypeAlias = Literal["overview", "cast", "director", "links", "tags"]
 """A side table of the movies, beyond the publisher's file of movies."""
 
 _FACTS = ("overview", "cast", "director")
-LINKS = Layout(columns={"movieId": "int32", "imdbId": "text", "tmdbId": "text"}, quoted=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +71,8 @@ class MovieLens(Declared):
         paths, columns = self.list_side_files(data), dict[str, AnyArray]()
         if "facts" in paths:
             names = [name for name in _FACTS if name in self.side]
-            kinds = dict.fromkeys(names, "text")
-            layout = Layout(columns={"item_id": "int32", **kinds}, quoted=True)  # type: ignore[dict-item]
             try:
-                columns |= _read_columns(folder, paths["facts"], layout, items.ids)
+                columns |= _read_columns(paths["facts"], "item_id", names, items.ids)
             except UnknownColumn as error:
                 if "overview" in names:  # which a table of IMDb lacks
                     name = self.declaration["name"]
@@ -84,7 +80,7 @@ class MovieLens(Declared):
                     error.remedy = f"{error.remedy}; {build} writes all columns"
                 raise
         if "links" in paths:
-            links = _read_columns(folder, paths["links"], LINKS, items.ids)
+            links = _read_columns(paths["links"], "movieId", ["imdbId", "tmdbId"], items.ids)
             columns |= {"imdb_id": links["imdbId"], "tmdb_id": links["tmdbId"]}
         return columns
 
@@ -96,15 +92,14 @@ def _require_file(path: Path, remedy: str) -> Path:
 
 
 def _read_columns(
-    folder: Folder, path: Path, layout: Layout, items: Vocabulary
+    path: Path, key: str, names: Sequence[str], items: Vocabulary
 ) -> Mapping[str, AnyArray]:
     """Return the columns of a table in the order of the movies that the dataset has."""
-    rows = replace(folder, path=path.parent).read(path.name, layout)
-    key, *names = layout.columns
-    keys = rows[key].cast(pa.string())
-    codes = items.find(np.asarray(keys.to_numpy(), dtype=object))
+    table = read_text_table(path)
+    table.need(key, *names)
+    codes = items.find(table.ids(key))
     known = np.flatnonzero(codes >= 0)
-    return {name: scatter(codes[known], rows.optional(name)[known], len(items)) for name in names}
+    return {name: scatter(codes[known], table.optional(name)[known], len(items)) for name in names}
 
 
 class MovieLens100K(MovieLens, declaration="ml-100k"):

@@ -27,10 +27,10 @@ from recbias.core.errors import (
 )
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name, suggest
-from recbias.data.declared import Folder
 from recbias.data.fetch import fetch_text, transfer, wrap_write_errors
-from recbias.data.movielens import LINKS, MovieLens
+from recbias.data.movielens import MovieLens
 from recbias.formats.delimited import Layout, read_table
+from recbias.formats.tables import read_text_table
 
 _RELEASES = {cls.declaration["name"]: cls() for cls in MovieLens.__subclasses__()}
 
@@ -82,9 +82,10 @@ def build_side_table(
         message = f"{name} has no file of links"
         remedy = "recbias data fetch ml-25m, then --links with its links.csv: the ids are the same"
         raise MissingFile(message, where=str(links), remedy=remedy)
-    rows = Folder(links.parent).read(links.name, LINKS)
-    known = pd.Series(rows.optional(source.link), rows.numbers("movieId"), dtype=object)
-    known = known[~known.index.duplicated()].reindex(item_ids)
+    rows = read_text_table(links)
+    rows.need("movieId", source.link)
+    known = pd.Series(rows.optional(source.link), rows.ids("movieId"), dtype=object)
+    known = known[~known.index.duplicated()].reindex(item_ids.astype(str))
     numbers = known.where(known.notna(), None).to_numpy(dtype=object)
     if not any(numbers):
         message = f"no film of {name} has a number of {source.name}"

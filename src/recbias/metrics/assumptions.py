@@ -25,9 +25,14 @@ from recbias.core.grouping import group_by
 from recbias.core.measures import Direction, Measurement, spread_ratio
 from recbias.core.text import suggest
 from recbias.metrics.logged import Weights, get_policy, read_rows, require_positions
-from recbias.statistics.position_bias import PositionBias as ModelOfPositions
-from recbias.statistics.position_bias import fit_position_bias, tally_positions
-from recbias.statistics.sensitivity import bound_ratio, find_turn, weigh_worst
+from recbias.statistics.logs import PositionBias as ModelOfPositions
+from recbias.statistics.logs import (
+    bound_ratio,
+    find_turn,
+    fit_position_bias,
+    tally_positions,
+    weigh_worst,
+)
 
 _TURNS = "turns"  # the target of the row with the value at which a conclusion turns
 _MOST_EXPONENT, _MOST_FACTOR = 5.0, 100.0

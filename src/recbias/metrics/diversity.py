@@ -37,7 +37,7 @@ from recbias.metrics.popularity import (
     differentiate_logarithms,
     weigh_averages,
 )
-from recbias.statistics.counted import CountedValues, resample_counts
+from recbias.statistics.bootstrap import CountedValues, resample_counts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from recbias.core.evidence import Evidence, ImpressionLog, Impressions, Policy
 from recbias.core.grouping import group_by
 from recbias.core.measures import Direction, Measurement, UnitScores, linearize_ratio
 from recbias.core.plugins import OnlyWith
-from recbias.statistics.off_policy import (
+from recbias.statistics.logs import (
     SLATE_ESTIMATORS,
     WEIGHTED,
     Estimator,

@@ -42,7 +42,7 @@ from recbias.reports.wording import (
     to_line,
 )
 from recbias.statistics.intervals import detect_difference
-from recbias.statistics.trend import NAME as TREND
+from recbias.statistics.spread import TREND
 
 
 class _Answer(NamedTuple):

@@ -53,7 +53,7 @@ from recbias.reports.wording import (
 )
 from recbias.statistics.agreement import kendall_tau
 from recbias.statistics.groups import mark_few_beside_many
-from recbias.statistics.trend import NAME as TREND
+from recbias.statistics.spread import TREND
 
 _BOUNDS = ("value", "ci_low", "ci_high")
 _PART = ("group", "target")

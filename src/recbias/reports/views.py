@@ -22,7 +22,7 @@ from recbias.reports.run import RunTables, to_records
 from recbias.reports.wording import GROUPING, format_count, make_heading, to_line
 from recbias.statistics.intervals import derive_error
 from recbias.statistics.paired import EXACT
-from recbias.statistics.trend import NAME as TREND
+from recbias.statistics.spread import TREND
 
 DIRECTION_LABELS: Mapping[Direction, str] = {
     "higher": "higher is better",

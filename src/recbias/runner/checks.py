@@ -657,9 +657,12 @@ class _Preflight:
             stages = (context.dataset, context.split, context.queries)
             dataset, split, queries = map(self.executor.value, stages)
             labels = [*map(self.executor.value, context.labels)]
-            return build_evidence(dataset, split, queries, labels)
+            return build_evidence(dataset, split, queries, labels, is_judged=is_judged)
 
-        for metric in self.plan.experiment.metrics:
+        metrics = self.plan.experiment.metrics
+        early = [metric for metric in metrics if isinstance(metric.plugin, ChecksEarly)]
+        is_judged = any("test" in metric.needs for metric in early)
+        for metric in metrics:
             stages = [
                 stage
                 for model_plan in model_plans

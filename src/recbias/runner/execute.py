@@ -41,7 +41,7 @@ from recbias.core.registry import import_files, list_imported_files
 from recbias.core.text import guard_messages
 from recbias.runner.address import digest_own_sources
 from recbias.runner.boundary import attempt
-from recbias.runner.options import Observer, Silent
+from recbias.runner.options import Observer
 from recbias.runner.plan import DataContext, ModelPlan, Plan, Stage
 from recbias.runner.remaining import RemainingWork
 from recbias.runner.stages import LabelItems
@@ -550,7 +550,7 @@ def run_job(
         message = "the code of its plug-in changed while the run was using it"
         remedy = "run again, and do not change the code before the run has ended"
         return [make_record(job.stages[-1], failure=Failure(message, remedy, user=True))]
-    executor = Executor(store, Silent(), fresh=fresh, records=dict(records), run_id=run_id)
+    executor = Executor(store, Observer(), fresh=fresh, records=dict(records), run_id=run_id)
     return _run_stages(executor, job.stages)
 
 

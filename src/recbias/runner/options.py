@@ -13,7 +13,6 @@ from typing import (
     Concatenate,
     Literal,
     ParamSpec,
-    Protocol,
     TypeAlias,
     TypeVar,
     get_type_hints,
@@ -29,8 +28,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Observer(Protocol):
-    """Receives the progress of a run.
+class Observer:
+    """Receives the progress of a run; this one reports nothing.
 
     One that has ``planned(work)`` also receives its ``RemainingWork`` before it starts.
     """
@@ -46,22 +45,6 @@ class Observer(Protocol):
 
     def warned(self, warning: str) -> None:
         """Report a warning that is not about one stage."""
-
-
-class Silent:
-    """An observer that reports nothing."""
-
-    def started(self, stage: Any) -> None:
-        """Report nothing."""
-
-    def progressed(self, what: str, done: int, total: int) -> None:
-        """Report nothing."""
-
-    def finished(self, record: StageRecord) -> None:
-        """Report nothing."""
-
-    def warned(self, warning: str) -> None:
-        """Report nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -475,13 +475,16 @@ def build_evidence(
     split: Split,
     queries: Queries,
     labels: Sequence[ItemLabels],
+    *,
+    is_judged: bool = True,
 ) -> Evidence:
-    """Return the evidence of a metric without the outputs of a model."""
+    """Return the evidence of a metric without the outputs of a model, or test items either."""
     labelled = align_dataset(add_labels(dataset, labels), split)
+    test = split.test if is_judged else None
     return Evidence(
         queries=queries,
         item_ids=split.train.item_ids,
-        relevant=None if split.test is None else select_rows(split.test.binary, queries),
+        relevant=None if test is None else select_rows(test.binary, queries),
         train=split.train,
         item_counts=split.item_counts().astype(np.float64),
         items=labelled.items,

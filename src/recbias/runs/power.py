@@ -20,7 +20,7 @@ import pandas as pd
 from recbias.core.dataset import FloatArray
 from recbias.core.errors import MissingEvidence, OutOfRange
 from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS
-from recbias.reports.run import read_run
+from recbias.reports.run import read_run, to_records
 from recbias.reports.views import replace_groups
 from recbias.runs.tables import Run, find_run
 from recbias.statistics.bootstrap import NAME as BOOTSTRAP
@@ -185,11 +185,11 @@ class PowerTables:
         return {entry["metric"]: entry for entry in self.manifest.get("metrics", [])}
 
     @cached_property
-    def groups(self) -> Mapping[tuple[Any, ...], list[dict[str, Any]]]:
-        """The rows of ``metrics.csv`` by model, seed, fold, metric and cutoff."""
-        rows: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-        for row in self.metrics.to_dict("records"):
-            rows[_make_key(row)].append({str(name): value for name, value in row.items()})
+    def groups(self) -> Mapping[tuple[Any, ...], Mapping[str, Mapping[str, Any]]]:
+        """The rows of ``metrics.csv`` by model, place, metric, cutoff and target, by group."""
+        rows: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = defaultdict(dict)
+        for row in to_records(self.metrics):
+            rows[_make_key(row)][row["group"]] = row
         return rows
 
     @cached_property
@@ -202,7 +202,9 @@ class PowerTables:
 
     def name_unit(self, row: Mapping[str, Any]) -> str:
         """Return what a comparison counts: ``user``, ``sentence pair``, ..."""
-        default = self._name_query()
+        asked = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
+        default = str(asked.pop()) if len(asked) == 1 else "unit"
+        default = "name or template" if default == "prompt" else default
         declared = self.definitions.get(row["metric"], {}).get("unit", "")
         unit = self.units.get(row["metric"], default if declared in {"", "query"} else declared)
         if row["between"] == "groups" and unit == "item":
@@ -210,28 +212,21 @@ class PowerTables:
         is_of_sentences = (unit, row["test"]) == ("sentence_pair", "welch_t")
         return "sentence" if is_of_sentences else unit.replace("_", " ")
 
-    def _name_query(self) -> str:
-        requested = {entry.get("unit", "unit") for entry in self.manifest.get("queries", [])}
-        unit = str(requested.pop()) if len(requested) == 1 else "unit"
-        return "name or template" if unit == "prompt" else unit
-
     def select_prompts(self, row: Mapping[str, Any]) -> list[pd.Series]:
         """Return the values of both models of a comparison by prompt; empty for other units."""
         if self.per_unit is None or self.units.get(row["metric"]) != "prompt":
             return []
-        keys = ("dataset", "seed", "fold", "metric", "group", "target")
         chosen = np.ones(len(self.per_unit), dtype=bool)
-        for name in keys:
+        for name in ("dataset", "seed", "fold", *METRIC_KEY_COLUMNS):
             chosen &= (self.per_unit[name].astype(str) == str(row[name])).to_numpy()
         rows = self.per_unit[chosen]
         models = [rows[rows["model"].astype(str) == row[side]] for side in ("a", "b")]
         return [frame.set_index("unit_id")["value"] for frame in models]
 
 
-def _make_key(row: Mapping[Any, Any]) -> tuple[Any, ...]:
+def _make_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     k = None if math.isnan(row["k"]) else row["k"]
-    names = ("dataset", "model", "seed", "fold")
-    return (*(str(row[name]) for name in names), row["metric"], k)
+    return (*(str(row[name]) for name in FIT_COLUMNS), row["metric"], k, row["target"])
 
 
 _KEY_COLUMNS = (*FIT_COLUMNS, *METRIC_KEY_COLUMNS, "test", "between", "a", "b")
@@ -310,8 +305,8 @@ def compute_power_rows(run: PowerTables, question: PowerQuestion) -> pd.DataFram
         raise MissingEvidence(message, remedy=remedy)
     rows = [
         _answer(row, design, question)
-        for row in comparisons.to_dict("records")
-        for design in _find_designs(run, {str(name): value for name, value in row.items()})
+        for row in to_records(comparisons)
+        for design in _find_designs(run, row)
     ]
     return pd.DataFrame(rows, columns=list(_POWER_COLUMNS))
 
@@ -335,18 +330,12 @@ def _find_designs(run: PowerTables, row: Mapping[str, Any]) -> Sequence[_UnitDes
         return _cross_models(run, row) or [interval]
     if row["test"] == UNCERTAIN:
         return [_keep_shares(row, unit)]
-    rows = {group["group"]: group for group in _list_groups(run, row)}
+    rows = run.groups.get(_make_key(row), {})
     sides = [rows[row[side]] for side in ("a", "b") if row[side] in rows]
     grouped = _compare_groups(row, sides, unit)
     if grouped is None:
         return [_keep_shares(row, unit) if row["test"] in _OF_SHARES else interval]
     return [grouped]
-
-
-def _list_groups(run: PowerTables, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        group for group in run.groups.get(_make_key(row), []) if group["target"] == row["target"]
-    ]
 
 
 def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[_UnitDesign]:
@@ -357,7 +346,7 @@ def _cross_models(run: PowerTables, row: Mapping[str, Any]) -> list[_UnitDesign]
 
 
 def _answer(
-    row: Mapping[Any, Any], design: _UnitDesign, question: PowerQuestion
+    row: Mapping[str, Any], design: _UnitDesign, question: PowerQuestion
 ) -> dict[str, Any]:
     level = row["alpha"] if question.alpha is None else question.alpha
     alpha = level if row["correction"] == "none" else level / max(row["family_size"], 1.0)

@@ -46,11 +46,6 @@ class CrossedDesign:
         return cls(n[rows][:, columns], sums[rows][:, columns], squares[rows], labels[rows])
 
     @property
-    def balanced(self) -> bool:
-        """Whether all cells have the same number of values."""
-        return bool(self.n.size) and bool((self.n == self.n.flat[0]).all())
-
-    @property
     def label_members(self) -> BoolArray:
         """The names of each label, ``bool[labels, names]``."""
         members: BoolArray = np.unique(self.labels)[:, None] == self.labels[None, :]

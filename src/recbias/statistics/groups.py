@@ -26,8 +26,7 @@ from recbias.statistics.prediction_powered import (
     compare_corrected,
     resample_corrected,
 )
-from recbias.statistics.spread import MOST_COMPARED, estimate_spread
-from recbias.statistics.trend import compare_trend
+from recbias.statistics.spread import MOST_COMPARED, compare_trend, estimate_spread
 
 LEAST_VALUES = 5
 """From this many values in each group on, the interval of a gap holds the truth in 95 of 100."""

@@ -12,7 +12,7 @@ from recbias.core.errors import MissingFile
 from recbias.core.evidence import Evidence, Responses
 from recbias.core.measures import Measurement
 from recbias.formats.ratings import ResponseRatings, digest_response, write_ratings
-from recbias.metrics.human import HumanAgreement, HumanRate, HumanScore
+from recbias.metrics.text import HumanAgreement, HumanRate, HumanScore
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 
 TEXTS = ("a", "b", "c", "d")

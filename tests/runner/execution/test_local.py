@@ -11,7 +11,7 @@ import pytest
 
 import recbias
 from recbias.core.context import StageRecord
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 
@@ -55,7 +55,7 @@ class Blocking(ItemKNN):
 '''
 
 
-class RecordingObserver(Silent):
+class RecordingObserver(Observer):
     def __init__(self) -> None:
         self.records: list[StageRecord] = []
 

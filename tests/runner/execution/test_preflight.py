@@ -8,7 +8,7 @@ import pytest
 
 import recbias
 from recbias.core.errors import Faults
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 from support.commands import invoke_recbias
 
 SPEC: dict[str, Any] = {
@@ -19,7 +19,7 @@ SPEC: dict[str, Any] = {
 }
 
 
-class RecordingObserver(Silent):
+class RecordingObserver(Observer):
     """Records the kinds of the computed stages."""
 
     def __init__(self) -> None:

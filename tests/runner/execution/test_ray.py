@@ -13,7 +13,7 @@ from recbias.core.errors import Contradiction, MissingExtra
 from recbias.kernels import devices
 from recbias.runner import ray as ray_module
 from recbias.runner.execute import Executor
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 from recbias.runner.plan import Plan
 from recbias.runner.ray import RayTasks
 from recbias.runner.store import Store
@@ -76,7 +76,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
         digest = str(int(resources.get("GPU", 0))) * 64
         return StageRecord("fit", "measure", digest, facts=resources)
 
-    class Resources(Silent):
+    class Resources(Observer):
         def finished(self, record: StageRecord) -> None:
             requested.append(dict(record.facts))
 
@@ -111,6 +111,6 @@ def test_tasks_that_would_never_start_are_refused(
             plan, store = plan_on_gpus(tmp_path, monkeypatch, device)
             tasks = RayTasks(1)
             with pytest.raises(Contradiction, match=message), tasks.prepare(plan):
-                list(tasks(plan, Executor(store, Silent())))
+                list(tasks(plan, Executor(store, Observer())))
     finally:
         ray.shutdown()

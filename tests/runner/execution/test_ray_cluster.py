@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import recbias
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 from recbias.runner.ray import take_store
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
@@ -62,7 +62,7 @@ def cluster() -> Iterator[Any]:
         cluster.shutdown()
 
 
-class Warnings(Silent):
+class Warnings(Observer):
     """Keeps the warnings and the titles of computed stages."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from recbias.core.context import StageRecord, collect_warnings
 from recbias.core.dataset import AnyArray
 from recbias.core.files import compute_digest
 from recbias.runner.estimate import preview
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 from recbias.runner.plan import Keys, Stage
 from recbias.runner.store import (
     StageCheckpoints,
@@ -123,7 +123,7 @@ def test_on_a_full_disk_the_last_checkpoint_stays(small_disk: Path) -> None:
     assert state["epoch"] == 12
 
 
-class RecordingObserver(Silent):
+class RecordingObserver(Observer):
     """Records the first epoch of each stage that is reported."""
 
     def __init__(self) -> None:
@@ -147,11 +147,11 @@ import os, sys
 from pathlib import Path
 import recbias
 from recbias.core import context as context_module
-from recbias.runner.options import Silent
+from recbias.runner.options import Observer
 
 context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 
-class KillingObserver(Silent):
+class KillingObserver(Observer):
     def progressed(self, what, done, total):
         if [*Path("killed/store/partial").glob(f"{sys.argv[1]}*")]:
             os.kill(os.getpid(), 9)

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Dataset
 from recbias.core.errors import MalformedLine, MissingFile
-from recbias.data.declared import list_declared, read_declaration
+from recbias.data.declared import find_folder, list_declared, read_declaration
 from recbias.registry import REGISTRIES
 
 
@@ -463,3 +463,11 @@ def test_the_published_open_bandit_sample_is_read(
 def test_the_year_of_a_movie_is_in_its_title(title: str, year: str | None) -> None:
     pattern = read_declaration("ml-20m")["items"]["columns"]["year"]["match"]
     assert pc.extract_regex(pa.array([title]), pattern).to_pylist() == [year and {"value": year}]
+
+
+@pytest.mark.parametrize("subfolder", ["ml-10m", "ml-10m/ml-10M100K", "ml-10M100K"])
+def test_the_folder_of_the_publishers_archive_is_found(tmp_path: Path, subfolder: str) -> None:
+    folder = tmp_path / subfolder
+    folder.mkdir(parents=True)
+    (folder / "ratings.dat").touch()
+    assert find_folder("ml-10m", tmp_path, holds="ratings.dat", inner="ml-10M100K") == folder
