@@ -244,7 +244,7 @@ FILTERS = {
     "sample_users": "recbias.data.filters_queries:SampleUsers",
     "min_reviews": "recbias.data.filters_queries:MinReviews",
     "period": "recbias.data.filters_queries:Period",
-    "language": "recbias.language.identification:Language",
+    "language": "recbias.language.masking:Language",
     "mask_names": "recbias.language.masking:MaskNames",
 }
 
@@ -262,7 +262,7 @@ QUERIES = {
     "table": "recbias.data.filters_queries:QueryTable",
     "templates": "recbias.language.templates:Templates",
     "lmrec-release": "recbias.data.lmrec:LMRecSentences",
-    "fairllm": "recbias.language.fairllm:FaiRLLMPrompts",
+    "fairllm": "recbias.language.templates:FaiRLLMPrompts",
     "sentences": "recbias.data.sentences:SentenceQueries",
 }
 

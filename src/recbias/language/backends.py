@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from recbias.core.text import make_printable
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Outcome
-from recbias.language.limits import MAX_PAUSE
 from recbias.language.local_models import Generation, LocalModel, load_model
+from recbias.language.reply_store import MAX_PAUSE
 
 _Reaction: TypeAlias = Literal["retry", "resend", "reject", "stop"]
 """What follows a failure: ``retry`` after a delay; ``resend`` at once, with other parameters;
