@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -250,15 +250,11 @@ _RESERVED = ("kind", "template", "id", "text")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-@dataclass(frozen=True)
-class Group:
-    """Words of a file with the same labels."""
-
-    words: tuple[MarkedValue, ...]
-    labels: Mapping[str, str]
+_Group: TypeAlias = tuple[Sequence[MarkedValue], Mapping[str, str]]
+"""Words of a file, and their labels."""
 
 
-def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
+def _merge_groups(slot: str, groups: Iterable[_Group], node: MarkedValue) -> WordList:
     """Return the words of a slot without repetition, with the labels of all their groups.
 
     MalformedLine if there are no words, or a word has two values of one label.
@@ -269,14 +265,13 @@ def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordL
     repeated: list[str] = []
     for marked, new_labels in _iterate_words(slot, groups, node):
         word = marked.text("a word").strip()
-        if word not in words:
-            words[word] = dict(new_labels)
-            continue
-        labels = words[word]
-        _refuse_two_values(marked, word, labels, new_labels)
-        if new_labels.keys() <= labels.keys():
+        if word in words and new_labels.keys() <= words[word].keys():
             repeated.append(word)
-        labels.update(new_labels)
+        labels = words.setdefault(word, {})
+        for name, value in new_labels.items():
+            if labels.setdefault(name, value) != value:
+                message = f"the word {word!r} is both {labels[name]} and {value} ({name})"
+                raise marked.fault(message, remedy="keep it in one of the lists")
     if not words:
         raise node.fault(f"the slot {slot!r} has no words")
     if repeated:
@@ -287,58 +282,36 @@ def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordL
 
 
 def _iterate_words(
-    slot: str, groups: Iterable[Group], node: MarkedValue
+    slot: str, groups: Iterable[_Group], node: MarkedValue
 ) -> Iterator[tuple[MarkedValue, Mapping[str, str]]]:
-    for group in groups:
-        if not group.words:
+    for words, labels in groups:
+        if not words:
             raise node.fault(f"a list of words of the slot {slot!r} is empty")
-        yield from ((word, group.labels) for word in group.words)
-
-
-def _refuse_two_values(
-    marked: MarkedValue, word: str, labels: Mapping[str, str], new: Mapping[str, str]
-) -> None:
-    for name, value in new.items():
-        if labels.get(name, value) != value:
-            message = f"the word {word!r} is both {labels[name]} and {value} ({name})"
-            raise marked.fault(message, remedy="keep it in one of the lists")
-
-
-def parse_kinds(node: MarkedValue, word_lists: Mapping[str, WordList]) -> tuple[Kind, ...]:
-    """Return the kinds of a mapping to sentences.
-
-    MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
-    """
-    kinds = node.mapping("templates")
-    if not kinds:
-        raise node.fault("there are no templates")
-    return tuple(_parse_kind(name, kind, word_lists) for name, kind in kinds.items())
+        yield from ((word, labels) for word in words)
 
 
 def _parse_kind(name: str, node: MarkedValue, word_lists: Mapping[str, WordList]) -> Kind:
-    """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
+    """Return one kind from a list of sentences.
+
+    MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
+    """
     sentences: dict[str, list[str]] = {}
     for marked in node.entries(f"the templates {name!r}"):
         sentence = _BRACES.sub(r"[\1]", marked.text("a template").strip())
+        slots = find_slots(sentence)
         if sentence in sentences:
             raise marked.fault("this template occurs twice", remedy="remove one of them")
-        sentences[sentence] = find_slots(sentence)
-        _refuse_missing_words(marked, sentences[sentence], word_lists)
+        if not slots:
+            raise marked.fault("this template has no slot", remedy="write a slot as [name]")
+        for slot in slots:
+            if slot not in word_lists:
+                remedy = suggest(slot, word_lists)
+                raise marked.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
+        sentences[sentence] = slots
     if not sentences:
         raise node.fault(f"the kind {name!r} has no templates")
-    slots = dict.fromkeys(slot for used in sentences.values() for slot in used)
-    return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in slots})
-
-
-def _refuse_missing_words(
-    sentence: MarkedValue, slots: list[str], word_lists: Mapping[str, WordList]
-) -> None:
-    if not slots:
-        raise sentence.fault("this template has no slot", remedy="write a slot as [name]")
-    for slot in slots:
-        if slot not in word_lists:
-            remedy = suggest(slot, word_lists)
-            raise sentence.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
+    used = dict.fromkeys(slot for slots in sentences.values() for slot in slots)
+    return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in used})
 
 
 _SLOTS = {"names": ("name",), "relationships": ("first", "second"), "occupations": ("location",)}
@@ -381,22 +354,22 @@ def _parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> _TemplateSe
 
 def _parse_authors_kind(name: str, node: MarkedValue, words: MarkedValue) -> Kind:
     slots = _SLOTS.get(name, ("word",))
-    word_lists = {slots[0]: merge_groups(slots[0], _iterate_labels(words, slots[0]), words)}
+    word_lists = {slots[0]: _merge_groups(slots[0], _iterate_labels(words, slots[0]), words)}
     if len(slots) > 1:
-        partners = [
-            Group(tuple(MarkedValue(word, words.where) for word in gendered), {"gender": gender})
+        partners: list[_Group] = [
+            ([MarkedValue(word, words.where) for word in gendered], {"gender": gender})
             for gender, gendered in _PARTNERS.items()
         ]
-        word_lists[slots[1]] = merge_groups(slots[1], partners, words)
+        word_lists[slots[1]] = _merge_groups(slots[1], partners, words)
     return _parse_kind(name, _name_slots(node, slots), word_lists)
 
 
-def _iterate_labels(node: MarkedValue, slot: str) -> Iterator[Group]:
+def _iterate_labels(node: MarkedValue, slot: str) -> Iterator[_Group]:
     for value, words in node.mapping("the words").items():
         labels = {} if value == "all" else {_LABELS.get(value, "label"): value}
         if slot == "location":
             labels["place"] = "location"
-        yield Group(words.entries(value), labels)
+        yield words.entries(value), labels
 
 
 def _name_slots(node: MarkedValue, slots: tuple[str, ...]) -> MarkedValue:
@@ -550,30 +523,29 @@ def read_templates(path: Path, words: Sequence[Path] = ()) -> _TemplateSet:
 
 
 def _parse_own(tree: MarkedValue) -> _TemplateSet:
-    top = tree.mapping("the file", ("about", "source", "words", "templates"))
-    for key in ("words", "templates"):
-        if key not in top:
-            raise tree.fault(f"there is no {key!r}", remedy="write words: and templates:")
+    needed = {"words": "words: {name: [Ann]}", "templates": "templates: {names: ['For [name]']}"}
+    top = tree.mapping("the file", ("about", "source", *needed), needed)
     word_lists = {
-        slot: merge_groups(slot, _iterate_groups(node), node)
+        slot: _merge_groups(slot, _iterate_groups(node), node)
         for slot, node in top["words"].mapping("words").items()
     }
-    kinds = parse_kinds(top["templates"], word_lists)
-    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
-    return _TemplateSet(about, source, kinds)
+    kinds = top["templates"].mapping("templates")
+    if not kinds:
+        raise top["templates"].fault("there are no templates")
+    parsed = tuple(_parse_kind(name, node, word_lists) for name, node in kinds.items())
+    about, source = tree.texts("about", "source")
+    return _TemplateSet(about, source, parsed)
 
 
-def _iterate_groups(node: MarkedValue) -> Iterator[Group]:
+def _iterate_groups(node: MarkedValue) -> Iterator[_Group]:
     for entry in node.entries("the words of a slot"):
         if isinstance(entry.value, str):
-            yield Group((entry,), {})
+            yield (entry,), {}
             continue
-        labels = dict(entry.mapping("words with labels"))
-        if "words" not in labels:
-            remedy = "write {gender: female, words: [Ann]}"
-            raise entry.fault("labels without words", remedy=remedy)
+        needed = {"words": "{gender: female, words: [Ann]}"}
+        labels = dict(entry.mapping("a list of words with labels", None, needed))
         words = labels.pop("words").entries("words")
-        yield Group(words, {name: label.text(name) for name, label in labels.items()})
+        yield words, {name: label.text(name) for name, label in labels.items()}
 
 
 _PROMPT, _VALUE = "Instruction", "Prompt sensitive attr"

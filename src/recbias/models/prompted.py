@@ -26,8 +26,6 @@ from recbias.language.prompts import (
     RenderedPrompt,
     RequestPrompt,
     find_mitigation,
-    find_prompt,
-    find_request_prompt,
 )
 from recbias.language.replies import ReplyOutcomes, index_said_titles, resolve_replies
 from recbias.language.titles import (
@@ -135,7 +133,7 @@ def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt
         UserError: There is no such prompt or mitigation, or its file is malformed.
     """
     with at_setting("prompt"):
-        prompt = find_prompt(name)
+        prompt = RecommendationPrompt.find(name)
     return prompt, None if mitigation is None else find_mitigation(mitigation, prompt).sentence
 
 
@@ -404,7 +402,7 @@ class ChatRecommender(ChatModel):
 
     def load_prompt(self) -> RequestPrompt:
         """Return the prompt."""
-        return find_request_prompt(str(self.prompt))
+        return RequestPrompt.find(str(self.prompt))
 
     def render_prompts(
         self, queries: Queries, k: int, data: TrainingData, titles: Sequence[HistoryItem]
