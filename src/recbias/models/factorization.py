@@ -524,6 +524,7 @@ def _sum_penalized_errors(
     users: Tensor,
     items: Tensor,
     values: Tensor,
+    *,
     penalties: tuple[Tensor, Tensor],
 ) -> Tensor:
     p, q = look_up(tables.users, users), look_up(tables.items, items)
