@@ -189,15 +189,15 @@ MODELS = {
     "LMRec": "recbias.models.lmrec:LMRec",
     "TFIDF-LR": "recbias.models.text_probes:TFIDFLR",
     "Encoder-LR": "recbias.models.text_probes:EncoderLR",
-    "WOK": "recbias.models.wok:WOK",
+    "WOK": "recbias.models.prompted:WOK",
     "LMRerank": "recbias.models.lm_rerank:LMRerank",
     "ChatRecommender": "recbias.models.prompted:ChatRecommender",
     "LMLikelihood": "recbias.models.lm_likelihood:LMLikelihood",
     "language_model": "recbias.models.language_model:SentenceLanguageModel",
-    "implicit/ALS": "recbias.models.implicit:ImplicitALS",
-    "implicit/ItemKNN": "recbias.models.implicit:ImplicitItemKNN",
-    "lenskit/ItemKNN": "recbias.models.lenskit:LensKitItemKNN",
-    "lenskit/UserKNN": "recbias.models.lenskit:LensKitUserKNN",
+    "implicit/ALS": "recbias.models.libraries:ImplicitALS",
+    "implicit/ItemKNN": "recbias.models.libraries:ImplicitItemKNN",
+    "lenskit/ItemKNN": "recbias.models.libraries:LensKitItemKNN",
+    "lenskit/UserKNN": "recbias.models.libraries:LensKitUserKNN",
     "lists": "recbias.models.given:GivenLists",
     "lmrec_lists": "recbias.models.given:LMRecLists",
     "vectors": "recbias.models.given:GivenVectors",
@@ -244,7 +244,7 @@ FILTERS = {
     "sample_users": "recbias.data.filters_queries:SampleUsers",
     "min_reviews": "recbias.data.filters_queries:MinReviews",
     "period": "recbias.data.filters_queries:Period",
-    "language": "recbias.language.identification:Language",
+    "language": "recbias.language.masking:Language",
     "mask_names": "recbias.language.masking:MaskNames",
 }
 
@@ -262,7 +262,7 @@ QUERIES = {
     "table": "recbias.data.filters_queries:QueryTable",
     "templates": "recbias.language.templates:Templates",
     "lmrec-release": "recbias.data.lmrec:LMRecSentences",
-    "fairllm": "recbias.language.fairllm:FaiRLLMPrompts",
+    "fairllm": "recbias.language.templates:FaiRLLMPrompts",
     "sentences": "recbias.data.sentences:SentenceQueries",
 }
 

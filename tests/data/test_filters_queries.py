@@ -32,7 +32,7 @@ from recbias.data.filters_queries import (
     find_k_core,
     find_largest_k,
 )
-from recbias.language.identification import Language
+from recbias.language.masking import Language
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)

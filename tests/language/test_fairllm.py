@@ -11,7 +11,7 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, MissingFile, NothingLeft, UnknownColumn, WrongType
 from recbias.core.grouping import group_by
-from recbias.language.fairllm import FaiRLLMPrompts, read_prompts
+from recbias.language.templates import FaiRLLMPrompts, read_prompts
 
 ATTRIBUTES = {"race": ["a white", "an African American"], "physics": ["fat"], "neutral": [""]}
 SENTENCE = "I am [value] fan of [name]."

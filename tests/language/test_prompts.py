@@ -8,7 +8,6 @@ from recbias.core.errors import (
     BadYaml,
     Contradiction,
     MalformedLine,
-    MissingFile,
     NothingLeft,
     OutOfRange,
     UnknownName,
@@ -16,12 +15,10 @@ from recbias.core.errors import (
 from recbias.language.prompts import (
     HistoryItem,
     RecommendationPrompt,
+    RequestPrompt,
     find_mitigation,
-    find_request_prompt,
     load_all_prompts,
     load_mitigations,
-    load_packaged,
-    read_prompt,
 )
 from support.commands import invoke_recbias
 from support.files.prompt_files import PROMPT, STATED, write_prompt
@@ -30,7 +27,7 @@ HISTORY: list[HistoryItem] = [("Alpha", 1990), ("Beta", None), ("Gamma", 2000)]
 
 
 def read_text(folder: Path, text: str) -> RecommendationPrompt:
-    return read_prompt(write_prompt(folder, text))
+    return RecommendationPrompt.find(str(write_prompt(folder, text)))
 
 
 def render(prompt: RecommendationPrompt, **settings: int | str) -> str:
@@ -49,7 +46,7 @@ def test_history_is_cut_to_the_newest_items_and_the_cut_is_counted(tmp_path: Pat
 
 
 def test_empty_history_and_no_items_are_rejected() -> None:
-    prompt = load_packaged()["watch_history"]
+    prompt = RecommendationPrompt.find("watch_history")
     with pytest.raises(NothingLeft, match="the history is empty"):
         prompt.render([], n_items=10)
     with pytest.raises(OutOfRange, match="0 items"):
@@ -98,21 +95,21 @@ def test_number_that_the_template_does_not_state_is_rejected(tmp_path: Path) -> 
     ],
 )
 def test_title_cannot_leave_its_line(title: str, line: str) -> None:
-    prompt = load_packaged()["watch_history"]
+    prompt = RecommendationPrompt.find("watch_history")
     rendered = prompt.render([(title, 1990)], n_items=10).messages[0].content
     plain = prompt.render([("Heat", 1990)], n_items=10).messages[0].content
     assert rendered == plain.replace("- Heat (1990)", line)
 
 
 def test_long_title_is_shortened() -> None:
-    prompt = load_packaged()["watch_history"]
+    prompt = RecommendationPrompt.find("watch_history")
     content = prompt.render([("x" * 5000, 1990)], n_items=10).messages[0].content
     line = next(line for line in content.splitlines() if line.startswith("- x"))
     assert len(line) == len("- ") + 200 + len(" (1990)")
 
 
 def test_packaged_prompt_states_number_and_year_limit() -> None:
-    content = render(load_packaged()["watch_history"], n_items=7, year_limit=2003)
+    content = render(RecommendationPrompt.find("watch_history"), n_items=7, year_limit=2003)
     assert "7 films" in content
     assert "exactly 7 lines" in content
     assert "released after 2003" in content
@@ -136,11 +133,11 @@ def test_all_prompts_are_listed_and_shown(tmp_path: Path) -> None:
 )
 def test_slots_are_required(tmp_path: Path, template: str) -> None:
     with pytest.raises(MalformedLine, match="the template has the slot"):
-        find_request_prompt(write(tmp_path, template))
+        RequestPrompt.find(write(tmp_path, template))
 
 
 def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:
-    prompt = read_prompt(write_prompt(tmp_path, PROMPT))
+    prompt = read_text(tmp_path, PROMPT)
     assert (prompt.about, prompt.source) == ("Asks for songs.", "Me.")
     assert prompt.slots == {"history", "n_items", "year_limit"}
     assert (prompt.history.order, prompt.history.max_items) == ("newest_first", 2)
@@ -162,28 +159,28 @@ def test_own_yaml_has_template_history_and_mitigations(tmp_path: Path) -> None:
 def test_an_error_names_the_line(tmp_path: Path, before: str, after: str, message: str) -> None:
     assert before in PROMPT
     with pytest.raises(MalformedLine) as caught:
-        read_prompt(write_prompt(tmp_path, PROMPT.replace(before, after)))
+        read_text(tmp_path, PROMPT.replace(before, after))
     assert message in str(caught.value)
 
 
 def test_file_without_template_and_file_that_is_not_yaml_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(MalformedLine, match="there is no template"):
-        read_prompt(write_prompt(tmp_path, "about: nothing"))
+    with pytest.raises(MalformedLine, match="has no template"):
+        read_text(tmp_path, "about: nothing")
     with pytest.raises(BadYaml):
-        read_prompt(write_prompt(tmp_path, "template: {history"))
-    with pytest.raises(MissingFile):
-        read_prompt(tmp_path / "none.yaml")
+        read_text(tmp_path, "template: {history")
+    with pytest.raises(UnknownName):
+        RecommendationPrompt.find(str(tmp_path / "none.yaml"))
 
 
 def test_braces_are_written_twice(tmp_path: Path) -> None:
-    path = write_prompt(tmp_path, 'template: "{history} {{\\"n\\": {n_items}}}"')
-    message = read_prompt(path).render([("Heat", None)], n_items=3).messages[0]
+    prompt = read_text(tmp_path, 'template: "{history} {{\\"n\\": {n_items}}}"')
+    message = prompt.render([("Heat", None)], n_items=3).messages[0]
     assert message.content == '- Heat {"n": 3}'
 
 
 @pytest.fixture
 def prompt() -> RecommendationPrompt:
-    return load_packaged()["watch_history"]
+    return RecommendationPrompt.find("watch_history")
 
 
 @pytest.mark.parametrize("name", ["mitigate", "minimize"])
@@ -197,7 +194,7 @@ def test_packaged_mitigation_is_one_sentence_on_one_line(
 
 
 def test_file_of_a_prompt_brings_its_own_sentences(tmp_path: Path) -> None:
-    paper = read_prompt(write_prompt(tmp_path, STATED))
+    paper = read_text(tmp_path, STATED)
     assert find_mitigation("mitigate", paper).sentence == "Match the level."
     assert find_mitigation("mitigate", paper).source == "A. Author. A study. 2024"
 

@@ -18,16 +18,12 @@ from recbias.core.errors import (
 )
 from recbias.core.grouping import group_by
 from recbias.core.queries import Queries
-from recbias.formats.yaml import MarkedValue
 from recbias.language.templates import (
-    Group,
     Kind,
     Templates,
     WordList,
     fill_templates,
     load_packaged,
-    merge_groups,
-    parse_kinds,
     read_templates,
     refuse_equal_ids,
 )
@@ -145,70 +141,6 @@ def test_prompts_with_equal_identifiers_are_an_error() -> None:
     refuse_equal_ids(np.array(["a", "b"], dtype=object), "mine.yaml")
 
 
-NODE = MarkedValue((), "f:9")
-WORD_LISTS = {"name": WordList(("Ann",), {}), "place": WordList(("bank",), {})}
-
-
-def make_group(*words: str, **labels: str) -> Group:
-    marked = tuple(MarkedValue(word, f"f:{line}") for line, word in enumerate(words, 1))
-    return Group(marked, labels)
-
-
-def make_sentences(*texts: str) -> MarkedValue:
-    entries = tuple(MarkedValue(text, f"f:{line}") for line, text in enumerate(texts, 1))
-    return MarkedValue({"k": MarkedValue(entries, "f:1")}, "f:1")
-
-
-def test_a_word_has_the_labels_of_all_its_groups() -> None:
-    word_list = merge_groups(
-        "name",
-        [
-            make_group("Ann", "Eve", gender="female"),
-            make_group("Bob", gender="male"),
-            make_group("Bob", "Ann", race="x"),
-        ],
-        NODE,
-    )
-    assert word_list.words == ("Ann", "Eve", "Bob")
-    assert word_list.labels == {"gender": ("female", "female", "male"), "race": ("x", None, "x")}
-
-
-@pytest.mark.parametrize(
-    ("slot", "groups", "message"),
-    [
-        (
-            "name",
-            [make_group("Ann"), make_group()],
-            "f:9: a list of words of the slot 'name' is empty",
-        ),
-        ("name", [make_group(" ")], "f:1: a word must be text"),
-        ("template", [make_group("Ann")], "f:9: no slot can be named 'template'"),
-    ],
-)
-def test_a_list_without_words_is_an_error(slot: str, groups: list[Group], message: str) -> None:
-    with pytest.raises(MalformedLine) as caught:
-        merge_groups(slot, groups, NODE)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("texts", "message", "remedy"),
-    [
-        (("For [nmae]",), "f:1: there are no words for the slot [nmae]", "did you mean name?"),
-        (("[name]!", "For you"), "f:2: this template has no slot", "write a slot as [name]"),
-        (("[name]", "a {name}", "[name]"), "f:3: this template occurs twice", "remove one"),
-        ((), "f:1: the kind 'k' has no templates", "correct this line"),
-    ],
-)
-def test_an_invalid_sentence_is_an_error(
-    texts: tuple[str, ...], message: str, remedy: str
-) -> None:
-    with pytest.raises(MalformedLine) as caught:
-        parse_kinds(make_sentences(*texts), WORD_LISTS)
-    assert str(caught.value) == message
-    assert remedy in caught.value.remedy
-
-
 DOCTORS = """\
 about: Doctors.
 source: Me.
@@ -249,8 +181,18 @@ def test_own_yaml_has_kinds_words_and_labels(tmp_path: Path) -> None:
         ("templates:", "tmplates:", "mine.yaml:8: the file has no key 'tmplates'"),
         ("[Bob]", "[]", "mine.yaml:4: a list of words of the slot 'name' is empty"),
         ("town: [Paris, Rome]", "town: Rome", "mine.yaml:7: the words of a slot must be a list"),
-        ("words: [Bob]", "word: [Bob]", "mine.yaml:6: labels without words"),
+        ("words: [Bob]", "word: [Bob]", "mine.yaml:6: a list of words with labels has no words"),
         ("words: [Bob]", "words: [Eve]", "mine.yaml:6: the word 'Eve' is both female and male"),
+        ("words: [Bob]", "words: [' ']", "mine.yaml:6: a word must be text"),
+        ("  town: [", "  template: [", "mine.yaml:7: no slot can be named 'template'"),
+        ("{name}", "{nmae}", "mine.yaml:10: there are no words for the slot [nmae]"),
+        ("[town] healthy", "it healthy", "mine.yaml:12: this template has no slot"),
+        (
+            "    - Is",
+            "    - Is [town] healthy?\n    - Is",
+            "mine.yaml:13: this template occurs",
+        ),
+        ("    - Is [town] healthy?", "    []", "mine.yaml:11: the kind 'towns' has no templates"),
     ],
 )
 def test_an_error_names_the_line(tmp_path: Path, before: str, after: str, message: str) -> None:
@@ -259,8 +201,19 @@ def test_an_error_names_the_line(tmp_path: Path, before: str, after: str, messag
     assert message in str(caught.value)
 
 
+def test_a_word_has_the_labels_of_all_its_lists(tmp_path: Path) -> None:
+    women, men, others = (
+        f"{{{label}, words: [{words}]}}"
+        for label, words in (("sex: f", "Ann, Eve"), ("sex: m", "Bob"), ("race: x", "Bob, Ann"))
+    )
+    text = f"words: {{name: [{women}, {men}, {others}]}}\ntemplates: {{k: ['[name]']}}\n"
+    words = read_templates(write_templates(tmp_path, text)).kinds[0].words["name"]
+    assert words.words == ("Ann", "Eve", "Bob")
+    assert words.labels == {"sex": ("f", "f", "m"), "race": ("x", None, "x")}
+
+
 def test_missing_templates_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MalformedLine, match="there is no 'templates'"):
+    with pytest.raises(MalformedLine, match="has no templates"):
         read_templates(write_templates(tmp_path, "words: {name: [Ann]}\n"))
 
 

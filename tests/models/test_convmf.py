@@ -10,12 +10,11 @@ from torch.nn.functional import conv1d, max_pool1d
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
-from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
+from recbias.core.errors import MissingEvidence, UnknownColumn
 from recbias.models.convmf import ConvLearner, ConvMF, IdNetwork, TextCNN
 from recbias.models.deepfm import Documents, encode_documents, warn_about_missing_texts
 from recbias.models.factorization import FactorTables
 from recbias.models.training import Dense
-from support.models.recommending import make_checkerboard
 from support.worlds.attribute_worlds import make_item_data
 from support.worlds.small_worlds import make_interactions
 
@@ -75,13 +74,6 @@ def test_elliot_ranks_items_alike_for_all_users_without_text() -> None:
         fitted.item_scores[:2].min() > fitted.item_scores[2:].max()
     )  # all users have items 0 and 1
     assert fitted.embeddings().users.shape == (12, 16)
-
-
-def test_elliot_requires_a_multiple_of_16_as_embedding_size() -> None:
-    with pytest.raises(OutOfRange, match="embedding_size 24") as caught:
-        replace(ELLIOT, embedding_size=24).fit(make_checkerboard(4)[0], np.random.default_rng(0))
-    assert caught.value.where == "embedding_size"
-    assert "multiple of 16" in caught.value.remedy
 
 
 def sample_doubles(*shape: int, rng: np.random.Generator) -> Any:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from recbias.core.dataset import Attributes, Vocabulary
-from recbias.core.errors import MissingEvidence
 from recbias.models import deepfm
 from recbias.models.deepfm import (
     DeepFM,
@@ -184,9 +183,3 @@ def test_auto_selects_columns_with_many_rows_per_value() -> None:
     assert select_columns(None, "auto", "item_features") == ()
     assert select_columns(attributes, "none", "item_features") == ()
     assert select_columns(attributes, ("title",), "item_features") == ("title",)
-
-
-def test_columns_without_table_are_refused() -> None:
-    with pytest.raises(MissingEvidence, match="the dataset has no users table") as error:
-        select_columns(None, ("age",), "user_features")
-    assert error.value.where == "user_features"

@@ -7,7 +7,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
-from recbias.models.lenskit import (
+from recbias.models.libraries import (
     FittedScorer,
     LensKitItemKNN,
     LensKitUserKNN,

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray, Ids, Reviews, TrainingData
-from recbias.core.errors import MissingEvidence, NothingLeft
+from recbias.core.errors import NothingLeft
 from recbias.core.evidence import RankedLists
 from recbias.core.queries import Queries
 from recbias.models.lmrec import LMRec
@@ -22,7 +22,6 @@ from recbias.models.text import (
     ItemClasses,
     Pooling,
     recommend_by_reviews,
-    require_reviews,
     tokenize_texts,
 )
 from recbias.models.text_probes import TFIDFLR, EncoderLR, SoftmaxRegression, fit_probe
@@ -138,20 +137,6 @@ def test_classes_without_rows_have_probability_zero(classes: list[int]) -> None:
 
 
 # item 1 has no training row: the classes are the items 0, 2 and 3
-DATA = TrainingData(make_interactions([(0, 0), (0, 2), (1, 3)], n_items=4))
-
-
-def make_reviews(*items: int) -> Reviews:
-    codes = np.array(items, dtype=np.int32)
-    return Reviews(np.zeros_like(codes), codes, make_texts(*(f"of {item}" for item in items)))
-
-
-def test_training_reviews_are_required() -> None:
-    with pytest.raises(MissingEvidence, match="no reviews"):
-        require_reviews(DATA)
-    with pytest.raises(NothingLeft, match="no review"):
-        require_reviews(replace(DATA, reviews=make_reviews()))
-    assert len(require_reviews(replace(DATA, reviews=make_reviews(0, 2, 2)))) == 3
 
 
 # item 2 has no training row: the classes are the items 0, 1, 3 and 4
@@ -232,10 +217,6 @@ def test_language_models_lead_to_the_items_that_users_miss(encoder: str) -> None
         fitted = model.fit(data, np.random.default_rng(0))
         lists = fitted.recommend(query_all_users(data), 1, data)
         assert lists.items[:, 0].tolist() == missing, type(model).__name__
-
-
-def test_it_fulfils_the_contract_of_recommenders_of_encoder_lr(model: EncoderLR) -> None:
-    check_recommender(model, data=make_review_data(12))
 
 
 def test_lists_of_users_fulfil_the_contract_of_recommenders(encoder: str) -> None:

@@ -25,8 +25,7 @@ from recbias.formats.manifest import Manifest
 from recbias.formats.yaml import dump
 from recbias.language.client import ask_until
 from recbias.language.endpoints import ChatReply, ChatRequest
-from recbias.language.limits import SharedLimits
-from recbias.language.reply_store import ReplyStore
+from recbias.language.reply_store import ReplyStore, SharedLimits
 from recbias.reports.pages import describe_probe, render_probe
 from recbias.reports.render import replace_undefined
 from recbias.reports.run import to_records

@@ -22,7 +22,7 @@ from recbias.core.text import make_printable, suggest
 from recbias.detectors.names import read_cells
 from recbias.language.client import complete, plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
-from recbias.language.prompts import Rubric, find_rubric
+from recbias.language.prompts import Rubric
 from recbias.language.reply_labels import READ, Form, make_label_schema, read_labels
 from recbias.statistics.agreement import krippendorff_alpha
 
@@ -306,7 +306,7 @@ class LLMJudge:
 
     def load_rubric(self) -> Rubric:
         """Return the rubric."""
-        return find_rubric(str(self.rubric))
+        return Rubric.find(str(self.rubric))
 
     def plan_label_requests(self, items: Attributes) -> list[PlannedRequest]:
         """Return the requests of ``label``, without sending any."""

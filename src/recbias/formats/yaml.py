@@ -11,10 +11,11 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import yaml
@@ -507,8 +508,18 @@ class MarkedValue:
             raise self.fault(f"{what} must be a list")
         return self.value
 
-    def mapping(self, what: str, known: Iterable[str] | None = None) -> dict[str, MarkedValue]:
+    def mapping(
+        self,
+        what: str,
+        known: Iterable[str] | None = None,
+        needed: Mapping[str, str] = MappingProxyType({}),
+    ) -> dict[str, MarkedValue]:
         """Return a mapping whose keys are ``known``; None for any keys.
+
+        Args:
+            what: What the mapping is.
+            known: The keys.
+            needed: The keys that it must have, each with what to write for it.
 
         Raises:
             MalformedLine: The value is not a mapping, or has an invalid key.
@@ -519,7 +530,33 @@ class MarkedValue:
             if known is not None and key not in set(known):
                 remedy = suggest(key, known)
                 raise value.fault(f"{what} has no key {key!r}", remedy=remedy)
+        for key, example in needed.items():
+            if key not in self.value:
+                raise self.fault(f"{what} has no {key}", remedy=f"write {example}")
         return self.value
+
+    def texts(self, *keys: str) -> list[str]:
+        """Return the text at each key of a mapping; blank where it is absent or null.
+
+        Raises:
+            MalformedLine: One is a list or a mapping.
+        """
+        top = self.mapping("the file")
+        return [top[key].text(key) if key in top and top[key].value else "" for key in keys]
+
+    def choose(self, key: str, *options: str) -> str:
+        """Return the text at a key of a mapping: one of some options, by default the first.
+
+        Raises:
+            MalformedLine: It is none of them.
+        """
+        (text,) = self.texts(key)
+        chosen = text.lower() or options[0]
+        if chosen not in options:
+            message = f"{key} is {text!r}"
+            remedy = f"write {' or '.join(options)}"
+            raise self.mapping("the file")[key].fault(message, remedy=remedy)
+        return chosen
 
     def fault(self, found: str, *, remedy: str = "") -> MalformedLine:
         """Return an error with the place of the value."""

@@ -35,8 +35,7 @@ from recbias.language.endpoints import (
     LanguageModel,
     select_repeats,
 )
-from recbias.language.limits import SharedLimits, Spending
-from recbias.language.reply_store import ReplyStore
+from recbias.language.reply_store import ReplyStore, SharedLimits, Spending
 
 _BASE_DELAY, _MAX_DELAY = 0.5, 60.0
 """The longest delay before the first repetition and before any, in seconds."""

@@ -29,8 +29,6 @@ from recbias.language.terms import find_packaged
 
 _MASK_SLOT = "[MASK]"  # where the word of a group stands in a neutral sentence
 
-_KEYS = ("about", "source", "plurals", "neutral", "kinds")
-
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """The beginnings of the Unicode names of letters in scripts that join words."""
 
@@ -135,19 +133,16 @@ def load_group_words(path: Path | None = None) -> GroupWords:
         MalformedLine: A key is unknown, a kind has fewer than two groups, a group has no word, or
             a word is in two groups of one kind.
     """
-    return _parse(read_marked(path or find_packaged("groups", "biasmeter.yaml")))
-
-
-def _parse(tree: MarkedValue) -> GroupWords:
-    top = tree.mapping("the file", _KEYS)
-    if "kinds" not in top:
-        raise tree.fault("there are no kinds", remedy="write kinds: {gender: {man: [he], ...}}")
-    plurals = top["plurals"].text("plurals") if "plurals" in top else "none"
-    if plurals not in {"english", "none"}:
-        raise top["plurals"].fault(f"plurals is {plurals!r}", remedy="write english or none")
+    tree = read_marked(path or find_packaged("groups", "biasmeter.yaml"))
+    needed = {"kinds": "kinds: {gender: {man: [he], woman: [she]}}"}
+    top = tree.mapping("the file", ("about", "source", "plurals", "neutral", "kinds"), needed)
     kinds = top["kinds"].mapping("kinds")
-    groups = tuple(group for kind in kinds for group in _parse_kind(kind, kinds[kind]))
-    return GroupWords(groups, plurals == "english", tuple(_parse_neutral(top)))
+    neutral = top.get("neutral", MarkedValue((), tree.where)).entries("neutral")
+    return GroupWords(
+        tuple(group for kind, marked in kinds.items() for group in _parse_kind(kind, marked)),
+        tree.choose("plurals", "none", "english") == "english",
+        tuple(map(_parse_neutral, neutral)),
+    )
 
 
 def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[_Group]:
@@ -171,12 +166,11 @@ def _parse_kind(kind: str, marked: MarkedValue) -> Iterator[_Group]:
         yield _Group(kind, name, tuple(unicodedata.normalize("NFC", word) for word in words))
 
 
-def _parse_neutral(top: Mapping[str, MarkedValue]) -> Iterator[str]:
-    for entry in top["neutral"].entries("neutral") if "neutral" in top else ():
-        sentence = entry.text("a neutral sentence")
-        if sentence.count(_MASK_SLOT) != 1:
-            raise entry.fault(f"a neutral sentence needs {_MASK_SLOT} once: {sentence!r}")
-        yield sentence
+def _parse_neutral(entry: MarkedValue) -> str:
+    sentence = entry.text("a neutral sentence")
+    if sentence.count(_MASK_SLOT) != 1:
+        raise entry.fault(f"a neutral sentence needs {_MASK_SLOT} once: {sentence!r}")
+    return sentence
 
 
 def _form_plurals(word: str) -> Iterator[str]:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from string import Formatter
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeAlias
 
 from recbias.core.errors import Contradiction, NothingLeft, OutOfRange, UnknownName
-from recbias.core.files import has_file
-from recbias.core.text import make_printable, normalize_name, suggest
+from recbias.core.text import make_printable, suggest
 from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.endpoints import Message
-from recbias.language.terms import find_packaged
-
-P = TypeVar("P")
+from recbias.language.terms import find_by_name, find_packaged, find_packaged_or_read
 
 
 @dataclass(frozen=True)
 class _Template:
-    """A prompt with slots.
+    """A prompt with slots, packaged or in a file.
+
+    A subclass names the ``folder`` of the packaged ones, the setting that names one and
+    what it is called, the slots that a template may have, those that it needs, of which the first
+    occurs once, and the keys of a file beside ``about``, ``source`` and ``template``.
 
     Args:
         name: The packaged name or the file.
@@ -33,10 +35,63 @@ class _Template:
         lines: The lines of the template, in which slots are written as for ``str.format``.
     """
 
+    folder: ClassVar[str]
+    named: ClassVar[tuple[str, ...]]
+    slots_known: ClassVar[tuple[str, ...]]
+    slots_needed: ClassVar[tuple[str, ...]]
+    keys: ClassVar[tuple[str, ...]] = ()
+
     name: str
     about: str
     source: str
     lines: tuple[str, ...]
+
+    @classmethod
+    def load_packaged(cls) -> dict[str, Self]:
+        """Return the packaged prompts by name."""
+        paths = sorted(find_packaged(cls.folder).glob("*.yaml"))
+        return {path.stem: cls._read(path, path.stem) for path in paths}
+
+    @classmethod
+    def find(cls, name: str) -> Self:
+        """Return the prompt of a packaged name or of a file.
+
+        Raises:
+            UnknownName: The name is neither.
+            BadYaml: The file is not YAML.
+            MalformedLine: A key or value is invalid, or the template lacks a slot, has an unknown
+                one or a single brace.
+        """
+        read = partial(cls._read, name=name)
+        return find_packaged_or_read(cls.load_packaged(), name, read, *cls.named)
+
+    @classmethod
+    def _read(cls, path: Path, name: str) -> Self:
+        tree = read_marked(path)
+        keys = ("about", "source", "template", *cls.keys)
+        top = tree.mapping("the file", keys, {"template": "template: |- and the text below it"})
+        about, source = tree.texts("about", "source")
+        lines = cls._parse_lines(top["template"])
+        return cls(name, about, source, lines, **cls._parse_others(tree))
+
+    @classmethod
+    def _parse_lines(cls, marked: MarkedValue) -> tuple[str, ...]:
+        lines = tuple(marked.text("the template").splitlines())
+        for number, line in enumerate(lines, 1):
+            _check_line(line, marked, cls.slots_known, f"line {number} of the template")
+        counts = Counter(_list_slots(lines))
+        once, *needed = cls.slots_needed
+        for slot in cls.slots_needed:
+            if not counts[slot] or counts[once] > 1:
+                message = f"the template has the slot {{{slot}}} {counts[slot]} times"
+                others = "".join(f", and {{{other}}}" for other in needed)
+                raise marked.fault(message, remedy=f"write {{{once}}} once{others}")
+        return lines
+
+    @classmethod
+    def _parse_others(cls, tree: MarkedValue) -> dict[str, Any]:  # noqa: ARG003  subclasses read it
+        """Return the arguments of a subclass from the keys of a file that it adds."""
+        return {}
 
     @property
     def slots(self) -> frozenset[str]:
@@ -64,72 +119,17 @@ def _show_line(line: str) -> str:
     return line.format_map({slot: f"{{{slot}}}" for slot in _list_slots([line])})
 
 
-def _parse_line(text: str, marked: MarkedValue, names: Iterable[str], place: str) -> str:
-    """Return a line as a format string with known slots only."""
-    line, remedy = "", "write {{ and }} for braces"
+def _check_line(line: str, marked: MarkedValue, names: Iterable[str], place: str) -> None:
+    """Refuse a line that is no format string, or has slots of other names."""
+    remedy = "write {{ and }} for braces"
     try:
-        parts = [*Formatter().parse(text)]
+        parts = [*Formatter().parse(line)]
     except ValueError as error:
-        raise marked.fault(f"{place} has a single brace: {text!r}", remedy=remedy) from error
-    for literal, slot, form, conversion in parts:
-        line += literal.replace("{", "{{").replace("}", "}}")
-        if slot is None:
-            continue
-        if slot not in names or form or conversion:
+        raise marked.fault(f"{place} has a single brace: {line!r}", remedy=remedy) from error
+    for _, slot, form, conversion in parts:
+        if slot is not None and (slot not in names or form or conversion):
             remedy = f"{suggest(slot, names)}; {remedy}"
             raise marked.fault(f"{place} has the unknown slot {{{slot}}}", remedy=remedy)
-        line += f"{{{slot}}}"
-    return line
-
-
-def _parse_lines(
-    marked: MarkedValue, names: Iterable[str], once: str, *needed: str
-) -> tuple[str, ...]:
-    """Return the lines of a template with the slot ``once``, and those that are ``needed``."""
-    written = enumerate(marked.text("the template").splitlines(), 1)
-    lines = tuple(
-        _parse_line(line, marked, names, f"line {number} of the template")
-        for number, line in written
-    )
-    counts = Counter(_list_slots(lines))
-    for slot in (once, *needed):
-        if not counts[slot] or counts[once] > 1:
-            message = f"the template has the slot {{{slot}}} {counts[slot]} times"
-            others = "".join(f", and {{{other}}}" for other in needed)
-            raise marked.fault(message, remedy=f"write {{{once}}} once{others}")
-    return lines
-
-
-def _read_head(tree: MarkedValue, *others: str) -> tuple[str, str, MarkedValue]:
-    """Return ``about``, ``source`` and the template of a file, which may have other keys."""
-    top = tree.mapping("the file", ("about", "source", "template", *others))
-    if "template" not in top:
-        raise tree.fault("there is no template", remedy="write template: |- and the text below it")
-    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
-    return about, source, top["template"]
-
-
-def _load_folder(folder: str, parse: Callable[[MarkedValue, str], P]) -> dict[str, P]:
-    """Return what the YAML files of a packaged folder hold, by name."""
-    paths = sorted(find_packaged(folder).glob("*.yaml"))
-    return {path.stem: parse(read_marked(path), path.stem) for path in paths}
-
-
-def _find(
-    packaged: Mapping[str, P], name: str, parse: Callable[[MarkedValue, str], P], kind: str
-) -> P:
-    """Return what a name means: a packaged prompt, or else a file.
-
-    Raises:
-        UnknownName: It is neither.
-    """
-    for spelling, prompt in packaged.items():
-        if normalize_name(spelling) == normalize_name(name):
-            return prompt
-    if has_file(Path(name)):
-        return parse(read_marked(Path(name)), name)
-    message = f"{name!r} is neither a packaged {kind} nor a file"
-    raise UnknownName(message, where=kind.split(maxsplit=1)[0], remedy=suggest(name, packaged))
 
 
 _MAX_TITLE_LENGTH = 200  # the longest title in a prompt; a longer one is shown without its middle
@@ -153,6 +153,12 @@ class RenderedPrompt:
     n_cut: int
 
 
+_DEFAULT_ITEM = "- {title} ({year})"
+"""The line of an item in a file that does not say how to write it."""
+
+_YEAR_WITH_BRACKETS = re.compile(r"\s*[(\[]\{year\}[)\]]|[\s,]*\{year\}")
+
+
 @dataclass(frozen=True)
 class _HistoryFormat:
     """How a history is written, one item a line.
@@ -166,20 +172,38 @@ class _HistoryFormat:
 
     item: str
     undated_item: str
-    order: Literal["oldest_first", "newest_first"] = "oldest_first"
+    order: str = "oldest_first"
     max_items: int | None = None
+
+    @classmethod
+    def parse(cls, marked: MarkedValue) -> _HistoryFormat:
+        """Return the format that a file describes."""
+        settings = marked.mapping("the history", ("order", "max_items", "item"))
+        item = settings.get("item", MarkedValue(_DEFAULT_ITEM, marked.where))
+        dated = item.text("item")
+        undated = _YEAR_WITH_BRACKETS.sub("", dated)
+        for line in (dated, undated):
+            _check_line(line, item, ("title", "year"), "the item")
+        if "title" not in _list_slots([dated]) or "\n" in dated:
+            remedy = f"write {_DEFAULT_ITEM!r}"
+            raise item.fault("the item must be one line with {title}", remedy=remedy)
+        (maximum,) = marked.texts("max_items")
+        if maximum and not re.fullmatch(r"[1-9]\d{0,8}", maximum):
+            message = f"max_items is a whole number from 1, or null, not {maximum!r}"
+            raise settings["max_items"].fault(message)
+        order = marked.choose("order", "oldest_first", "newest_first")
+        return cls(dated, undated, order, int(maximum) if maximum else None)
 
     def select(self, history: Sequence[HistoryItem]) -> list[HistoryItem]:
         """Return the items that are shown, in the order of the prompt."""
-        start = 0 if self.max_items is None else max(0, len(history) - self.max_items)
-        displayed = list(history[start:])
+        displayed = list(history if self.max_items is None else history[-self.max_items :])
         return displayed if self.order == "oldest_first" else displayed[::-1]
 
     def write(self, items: Sequence[HistoryItem]) -> str:
         """Return the lines of items; control characters in a title are escaped."""
         return "\n".join(
             (self.undated_item if year is None else self.item).format(
-                title=_write_title(title), year=year
+                title=make_printable(" ".join(title.split()), _MAX_TITLE_LENGTH), year=year
             )
             for title, year in items
         )
@@ -198,8 +222,23 @@ class RecommendationPrompt(_Template):
         mitigations: The sentences of the file's own mitigations, by name.
     """
 
+    folder = "prompts"
+    named = ("prompt",)
+    slots_known = ("history", "candidates", "n_items", "year_limit", "mitigation")
+    slots_needed = ("history",)
+    keys = ("history", "mitigations")
+
     history: _HistoryFormat
     mitigations: Mapping[str, str]
+
+    @classmethod
+    def _parse_others(cls, tree: MarkedValue) -> dict[str, Any]:
+        top, none = tree.mapping("the file"), MarkedValue({}, tree.where)
+        mitigations = top.get("mitigations", none).mapping("mitigations")
+        return {
+            "history": _HistoryFormat.parse(top.get("history", none)),
+            "mitigations": {key: each.text("a mitigation") for key, each in mitigations.items()},
+        }
 
     @property
     def content(self) -> str:
@@ -243,7 +282,12 @@ class RecommendationPrompt(_Template):
         values = {"n_items": str(n_items), "year_limit": str(year_limit or "")}
         for slot, value in values.items():
             self._require_stated(slot, value)
-        self._require_candidates(are_given=bool(candidates))
+        if bool(candidates) != ("candidates" in self.slots):
+            fault, remedy = "the template has no slot {candidates}", "add {candidates} to it"
+            if not candidates:
+                fault = "the template has the slot {candidates}, but this model shows none"
+                remedy = "use a prompt without it, or the model LMRerank"
+            raise Contradiction(fault, where=self.name, remedy=remedy)
         displayed = self.history.select(history)
         values |= {"history": self.history.write(displayed), "mitigation": mitigation or ""}
         values["candidates"] = self.history.write(candidates)
@@ -258,16 +302,6 @@ class RecommendationPrompt(_Template):
             remedy = f"add {{{slot}}} to the template"
             raise Contradiction(message, where=self.name, remedy=remedy)
 
-    def _require_candidates(self, *, are_given: bool) -> None:
-        """Raise Contradiction unless candidates are given where the template shows them."""
-        if are_given == ("candidates" in self.slots):
-            return
-        message, remedy = "the template has no slot {candidates}", "add {candidates} to it"
-        if not are_given:
-            message = "the template has the slot {candidates}, but this model shows none"
-            remedy = "use a prompt without it, or the model LMRerank"
-        raise Contradiction(message, where=self.name, remedy=remedy)
-
     def _select_lines(self, values: Mapping[str, str]) -> tuple[str, ...]:
         lines = list(self.lines)
         if values["mitigation"] and "mitigation" not in self.slots:
@@ -277,100 +311,13 @@ class RecommendationPrompt(_Template):
         return tuple(line for line in lines if unused.isdisjoint(_list_slots([line])))
 
 
-def _write_title(title: str) -> str:
-    return make_printable(" ".join(title.split()), _MAX_TITLE_LENGTH)
-
-
-_SLOTS = ("history", "candidates", "n_items", "year_limit", "mitigation")
-"""The slots of a template."""
-
-_ITEM_SLOTS = ("title", "year")  # the slots of the line of an item
-
-_DEFAULT_ITEM = "- {title} ({year})"
-"""The line of an item in a file that does not say how to write it."""
-
-_YEAR_WITH_BRACKETS = re.compile(r"\s*[(\[]\{year\}[)\]]|[\s,]*\{year\}")
-
-
-def load_packaged() -> dict[str, RecommendationPrompt]:
-    """Return the packaged prompts by name."""
-    return _load_folder("prompts", _parse_prompt)
-
-
-def find_prompt(name: str) -> RecommendationPrompt:
-    """Return the prompt of a file, or a packaged one.
-
-    Raises:
-        UnknownName: The name is neither.
-        MalformedLine: The file is not a prompt; see ``read_prompt``.
-    """
-    return _find(load_packaged(), name, _parse_prompt, "prompt")
-
-
-def read_prompt(path: Path) -> RecommendationPrompt:
-    """Return the prompt of a file.
-
-    The file has ``template`` and may have ``about``, ``source``, ``history`` (with ``order``,
-    ``max_items`` and ``item``) and ``mitigations`` (name to sentence).
-
-    Raises:
-        MissingFile: The file does not exist.
-        BadYaml: The file is not YAML.
-        MalformedLine: The template lacks the slot of the history, or has an unknown slot or a
-            single brace; or a key or value is invalid.
-    """
-    return _parse_prompt(read_marked(path), str(path))
-
-
-def _parse_prompt(tree: MarkedValue, name: str) -> RecommendationPrompt:
-    about, source, template = _read_head(tree, "history", "mitigations")
-    top = tree.mapping("the file")
-    written = top["mitigations"].mapping("mitigations") if "mitigations" in top else {}
-    mitigations = {key: value.text("a mitigation") for key, value in written.items()}
-    history = _parse_history(top.get("history", MarkedValue({}, tree.where)))
-    lines = _parse_lines(template, _SLOTS, "history")
-    return RecommendationPrompt(name, about, source, lines, history, mitigations)
-
-
-def _parse_history(marked: MarkedValue) -> _HistoryFormat:
-    settings = marked.mapping("the history", ("order", "max_items", "item"))
-    item = settings.get("item", MarkedValue(_DEFAULT_ITEM, marked.where))
-    text = item.text("item")
-    dated = _parse_line(text, item, _ITEM_SLOTS, "the item")
-    if "title" not in _list_slots([dated]) or "\n" in text:
-        raise item.fault(
-            "the item must be one line with {title}", remedy=f"write {_DEFAULT_ITEM!r}"
-        )
-    undated = _parse_line(_YEAR_WITH_BRACKETS.sub("", text), item, _ITEM_SLOTS, "the item")
-    return _HistoryFormat(dated, undated, _parse_order(settings), _parse_maximum(settings))
-
-
-def _parse_order(settings: Mapping[str, MarkedValue]) -> Literal["oldest_first", "newest_first"]:
-    if "order" not in settings:
-        return "oldest_first"
-    order = settings["order"].text("order")
-    if order not in {"oldest_first", "newest_first"}:
-        message = f"the order is oldest_first or newest_first, not {order!r}"
-        raise settings["order"].fault(message)
-    return cast("Literal['oldest_first', 'newest_first']", order)
-
-
-def _parse_maximum(settings: Mapping[str, MarkedValue]) -> int | None:
-    marked = settings.get("max_items")
-    if marked is None or not marked.value:
-        return None
-    text = marked.text("max_items")
-    if not re.fullmatch(r"[1-9]\d{0,8}", text):
-        raise marked.fault(f"max_items is a whole number from 1, or null, not {text!r}")
-    return int(text)
-
-
-_REQUEST_SLOTS = ("request", "n_items")  # the slots of a template
-
-
 @dataclass(frozen=True)
 class RequestPrompt(_Template):
     """A prompt with slots for the text of a query and the number of items."""
+
+    folder = "prompts/requests"
+    named = ("prompt", "prompt of requests")
+    slots_known = slots_needed = ("request", "n_items")
 
     def render(self, request: str, n_items: int) -> RenderedPrompt:
         """Return the messages for one query; braces in its text are text."""
@@ -378,29 +325,7 @@ class RequestPrompt(_Template):
         return RenderedPrompt((message,), 0, 0)
 
 
-def load_request_prompts() -> dict[str, RequestPrompt]:
-    """Return the packaged prompts by name."""
-    return _load_folder("prompts/requests", _parse_request)
-
-
-def find_request_prompt(name: str) -> RequestPrompt:
-    """Return the prompt of a file, or a packaged one.
-
-    Raises:
-        UnknownName: The name is neither.
-        MalformedLine: The template does not have each slot once.
-    """
-    return _find(load_request_prompts(), name, _parse_request, "prompt of requests")
-
-
-def _parse_request(tree: MarkedValue, name: str) -> RequestPrompt:
-    about, source, template = _read_head(tree)
-    lines = _parse_lines(template, _REQUEST_SLOTS, "request", "n_items")
-    return RequestPrompt(name, about, source, lines)
-
-
 _MAX_SENTENCE_LENGTH = 2000  # the longest sentence of a mitigation in characters
-_OWN = "own"  # the name of a mitigation that is a sentence of the user
 
 
 @dataclass(frozen=True)
@@ -429,14 +354,10 @@ class _Mitigation:
 
 def load_mitigations() -> dict[str, _Mitigation]:
     """Return the packaged mitigations by name."""
+    names = tuple(_Mitigation.__dataclass_fields__)
     entries = read_marked(find_packaged("mitigations.yaml")).entries("the mitigations")
-    mitigations = [_parse_mitigation(entry) for entry in entries]
+    mitigations = [_Mitigation(*entry.texts(*names)) for entry in entries]
     return {mitigation.name: mitigation for mitigation in mitigations}
-
-
-def _parse_mitigation(entry: MarkedValue) -> _Mitigation:
-    settings = entry.mapping("a mitigation", _Mitigation.__dataclass_fields__)
-    return _Mitigation(**{key: marked.text(key) for key, marked in settings.items()})
 
 
 def find_mitigation(text: str, prompt: RecommendationPrompt) -> _Mitigation:
@@ -454,15 +375,16 @@ def find_mitigation(text: str, prompt: RecommendationPrompt) -> _Mitigation:
         OutOfRange: The sentence is too long.
     """
     if len(text.split()) > 1:
-        return _Mitigation(_OWN, "A sentence of the user.", "", _make_sentence(text))
-    name = normalize_name(text)
-    for spelling, sentence in prompt.mitigations.items():
-        if normalize_name(spelling) == name:
-            return _Mitigation(spelling, "", prompt.source, _make_sentence(sentence))
+        return _Mitigation("own", "A sentence of the user.", "", _make_sentence(text))
+    own = {
+        name: _Mitigation(name, "", prompt.source, sentence)
+        for name, sentence in prompt.mitigations.items()
+    }
     packaged = load_mitigations()
-    mitigation = next((packaged[key] for key in packaged if normalize_name(key) == name), None)
-    if mitigation is None:
-        names = [*prompt.mitigations, *(key for key in packaged if packaged[key].sentence)]
+    if (mitigation := find_by_name(own, text)) is not None:
+        return replace(mitigation, sentence=_make_sentence(mitigation.sentence))
+    if (mitigation := find_by_name(packaged, text)) is None:
+        names = [*own, *(name for name, each in packaged.items() if each.sentence)]
         remedy = f"{suggest(text, dict.fromkeys(names))}; or write a sentence"
         raise UnknownName(f"no mitigation is called {text!r}", where="mitigation", remedy=remedy)
     if not mitigation.sentence:
@@ -479,18 +401,31 @@ def _make_sentence(text: str) -> str:
     return make_printable(" ".join(text.split()), None)
 
 
-_RUBRIC_SLOTS = ("text", "marker", "kinds", "answer")  # the slots of a template
-
-
 @dataclass(frozen=True)
 class Rubric(_Template):
     """A prompt with slots for a text and the kinds of label.
 
     Args:
-        words: The words by which a reply may name each kind, in lower case.
+        words: The words by which a reply may name each kind, in lower case; its name is one.
     """
 
+    folder = "prompts/rubrics"
+    named = ("rubric",)
+    slots_known = ("text", "marker", "kinds", "answer")
+    slots_needed = ("text",)
+    keys = ("kinds",)
+
     words: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def _parse_others(cls, tree: MarkedValue) -> dict[str, Any]:
+        top = tree.mapping("the file", None, {"kinds": "kinds: {age: [age, old, young]}"})
+        words: dict[str, tuple[str, ...]] = {}
+        for kind, entries in top["kinds"].mapping("kinds").items():
+            listed = (entry.text("a word") for entry in entries.entries(f"the words of {kind}"))
+            spellings = (kind, kind.replace("_", " "), *listed)
+            words[kind] = tuple(dict.fromkeys(word.strip().casefold() for word in spellings))
+        return {"words": words}
 
     def render(self, text: str, kinds: Sequence[str]) -> Message:
         """Return the message about one text, which stands between two lines with its marker.
@@ -522,43 +457,7 @@ def _make_marker(text: str) -> str:
     return next(f"=== {digest[:12]} ===" for digest in digests if digest[:12] not in text)
 
 
-def load_rubrics() -> dict[str, Rubric]:
-    """Return the packaged rubrics by name."""
-    return _load_folder("prompts/rubrics", _parse_rubric)
-
-
-def load_all_prompts() -> Mapping[str, RecommendationPrompt | RequestPrompt | Rubric]:
+def load_all_prompts() -> Mapping[str, _Template]:
     """Return all packaged prompts by name: of histories, of requests, and rubrics."""
-    return {**load_packaged(), **load_request_prompts(), **load_rubrics()}
-
-
-def find_rubric(name: str) -> Rubric:
-    """Return the rubric of a file, or a packaged one.
-
-    Raises:
-        UnknownName: The name is neither.
-        MalformedLine: The file has no kinds or no template, or the template lacks the text.
-    """
-    return _find(load_rubrics(), name, _parse_rubric, "rubric")
-
-
-def _parse_rubric(tree: MarkedValue, name: str) -> Rubric:
-    about, source, template = _read_head(tree, "kinds")
-    top = tree.mapping("the file")
-    if "kinds" not in top:
-        raise tree.fault("there are no kinds", remedy="write kinds: {age: [age, old, young]}")
-    lines = _parse_lines(template, _RUBRIC_SLOTS, "text")
-    return Rubric(name, about, source, lines, _parse_kinds(top["kinds"]))
-
-
-def _parse_kinds(marked: MarkedValue) -> dict[str, tuple[str, ...]]:
-    """Return the words of each kind; its name is one of them."""
-    kinds = marked.mapping("kinds")
-    if not kinds:
-        raise marked.fault("there are no kinds", remedy="write kinds: {age: [age, old, young]}")
-    words: dict[str, tuple[str, ...]] = {}
-    for kind, entries in kinds.items():
-        listed = (entry.text("a word") for entry in entries.entries(f"the words of {kind}"))
-        spellings = (kind, kind.replace("_", " "), *listed)
-        words[kind] = tuple(dict.fromkeys(word.strip().casefold() for word in spellings))
-    return words
+    kinds = (RecommendationPrompt, RequestPrompt, Rubric)
+    return {name: each for kind in kinds for name, each in kind.load_packaged().items()}

@@ -1,6 +1,7 @@
-"""Sentences with slots, the labelled words of the slots, and the prompts made from them.
+"""Prompts that differ in a word: sentences with slots and their labelled words, and FaiRLLM's.
 
-Template files are a YAML of one's own, or the JSON of the authors of LMRec.
+Template files are a YAML of one's own, or the JSON of the authors of LMRec; those of FaiRLLM are
+its attributes or its results.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le, MinLen
 
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, Dataset, Ids
@@ -21,6 +23,8 @@ from recbias.core.errors import (
     Contradiction,
     MalformedLine,
     MissingFile,
+    NothingLeft,
+    UnknownColumn,
     UnknownName,
     UserError,
     WrongType,
@@ -29,6 +33,7 @@ from recbias.core.evidence import MASK
 from recbias.core.plugins import InputFile
 from recbias.core.queries import SAMPLE, Queries
 from recbias.core.text import suggest
+from recbias.formats.tables import read_text_table
 from recbias.formats.yaml import MarkedValue, read_marked
 from recbias.language.terms import find_packaged
 
@@ -245,15 +250,11 @@ _RESERVED = ("kind", "template", "id", "text")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-@dataclass(frozen=True)
-class Group:
-    """Words of a file with the same labels."""
-
-    words: tuple[MarkedValue, ...]
-    labels: Mapping[str, str]
+_Group: TypeAlias = tuple[Sequence[MarkedValue], Mapping[str, str]]
+"""Words of a file, and their labels."""
 
 
-def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordList:
+def _merge_groups(slot: str, groups: Iterable[_Group], node: MarkedValue) -> WordList:
     """Return the words of a slot without repetition, with the labels of all their groups.
 
     MalformedLine if there are no words, or a word has two values of one label.
@@ -264,14 +265,13 @@ def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordL
     repeated: list[str] = []
     for marked, new_labels in _iterate_words(slot, groups, node):
         word = marked.text("a word").strip()
-        if word not in words:
-            words[word] = dict(new_labels)
-            continue
-        labels = words[word]
-        _refuse_two_values(marked, word, labels, new_labels)
-        if new_labels.keys() <= labels.keys():
+        if word in words and new_labels.keys() <= words[word].keys():
             repeated.append(word)
-        labels.update(new_labels)
+        labels = words.setdefault(word, {})
+        for name, value in new_labels.items():
+            if labels.setdefault(name, value) != value:
+                message = f"the word {word!r} is both {labels[name]} and {value} ({name})"
+                raise marked.fault(message, remedy="keep it in one of the lists")
     if not words:
         raise node.fault(f"the slot {slot!r} has no words")
     if repeated:
@@ -282,58 +282,36 @@ def merge_groups(slot: str, groups: Iterable[Group], node: MarkedValue) -> WordL
 
 
 def _iterate_words(
-    slot: str, groups: Iterable[Group], node: MarkedValue
+    slot: str, groups: Iterable[_Group], node: MarkedValue
 ) -> Iterator[tuple[MarkedValue, Mapping[str, str]]]:
-    for group in groups:
-        if not group.words:
+    for words, labels in groups:
+        if not words:
             raise node.fault(f"a list of words of the slot {slot!r} is empty")
-        yield from ((word, group.labels) for word in group.words)
-
-
-def _refuse_two_values(
-    marked: MarkedValue, word: str, labels: Mapping[str, str], new: Mapping[str, str]
-) -> None:
-    for name, value in new.items():
-        if labels.get(name, value) != value:
-            message = f"the word {word!r} is both {labels[name]} and {value} ({name})"
-            raise marked.fault(message, remedy="keep it in one of the lists")
-
-
-def parse_kinds(node: MarkedValue, word_lists: Mapping[str, WordList]) -> tuple[Kind, ...]:
-    """Return the kinds of a mapping to sentences.
-
-    MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
-    """
-    kinds = node.mapping("templates")
-    if not kinds:
-        raise node.fault("there are no templates")
-    return tuple(_parse_kind(name, kind, word_lists) for name, kind in kinds.items())
+        yield from ((word, labels) for word in words)
 
 
 def _parse_kind(name: str, node: MarkedValue, word_lists: Mapping[str, WordList]) -> Kind:
-    """Return one kind from a list of sentences; otherwise as ``parse_kinds``."""
+    """Return one kind from a list of sentences.
+
+    MalformedLine if a sentence has no slot, has a slot without words, or occurs twice.
+    """
     sentences: dict[str, list[str]] = {}
     for marked in node.entries(f"the templates {name!r}"):
         sentence = _BRACES.sub(r"[\1]", marked.text("a template").strip())
+        slots = find_slots(sentence)
         if sentence in sentences:
             raise marked.fault("this template occurs twice", remedy="remove one of them")
-        sentences[sentence] = find_slots(sentence)
-        _refuse_missing_words(marked, sentences[sentence], word_lists)
+        if not slots:
+            raise marked.fault("this template has no slot", remedy="write a slot as [name]")
+        for slot in slots:
+            if slot not in word_lists:
+                remedy = suggest(slot, word_lists)
+                raise marked.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
+        sentences[sentence] = slots
     if not sentences:
         raise node.fault(f"the kind {name!r} has no templates")
-    slots = dict.fromkeys(slot for used in sentences.values() for slot in used)
-    return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in slots})
-
-
-def _refuse_missing_words(
-    sentence: MarkedValue, slots: list[str], word_lists: Mapping[str, WordList]
-) -> None:
-    if not slots:
-        raise sentence.fault("this template has no slot", remedy="write a slot as [name]")
-    for slot in slots:
-        if slot not in word_lists:
-            remedy = suggest(slot, word_lists)
-            raise sentence.fault(f"there are no words for the slot [{slot}]", remedy=remedy)
+    used = dict.fromkeys(slot for slots in sentences.values() for slot in slots)
+    return Kind(name, tuple(sentences), {slot: word_lists[slot] for slot in used})
 
 
 _SLOTS = {"names": ("name",), "relationships": ("first", "second"), "occupations": ("location",)}
@@ -376,22 +354,22 @@ def _parse_authors_json(tree: MarkedValue, words: Sequence[Path]) -> _TemplateSe
 
 def _parse_authors_kind(name: str, node: MarkedValue, words: MarkedValue) -> Kind:
     slots = _SLOTS.get(name, ("word",))
-    word_lists = {slots[0]: merge_groups(slots[0], _iterate_labels(words, slots[0]), words)}
+    word_lists = {slots[0]: _merge_groups(slots[0], _iterate_labels(words, slots[0]), words)}
     if len(slots) > 1:
-        partners = [
-            Group(tuple(MarkedValue(word, words.where) for word in gendered), {"gender": gender})
+        partners: list[_Group] = [
+            ([MarkedValue(word, words.where) for word in gendered], {"gender": gender})
             for gender, gendered in _PARTNERS.items()
         ]
-        word_lists[slots[1]] = merge_groups(slots[1], partners, words)
+        word_lists[slots[1]] = _merge_groups(slots[1], partners, words)
     return _parse_kind(name, _name_slots(node, slots), word_lists)
 
 
-def _iterate_labels(node: MarkedValue, slot: str) -> Iterator[Group]:
+def _iterate_labels(node: MarkedValue, slot: str) -> Iterator[_Group]:
     for value, words in node.mapping("the words").items():
         labels = {} if value == "all" else {_LABELS.get(value, "label"): value}
         if slot == "location":
             labels["place"] = "location"
-        yield Group(words.entries(value), labels)
+        yield words.entries(value), labels
 
 
 def _name_slots(node: MarkedValue, slots: tuple[str, ...]) -> MarkedValue:
@@ -545,27 +523,204 @@ def read_templates(path: Path, words: Sequence[Path] = ()) -> _TemplateSet:
 
 
 def _parse_own(tree: MarkedValue) -> _TemplateSet:
-    top = tree.mapping("the file", ("about", "source", "words", "templates"))
-    for key in ("words", "templates"):
-        if key not in top:
-            raise tree.fault(f"there is no {key!r}", remedy="write words: and templates:")
+    needed = {"words": "words: {name: [Ann]}", "templates": "templates: {names: ['For [name]']}"}
+    top = tree.mapping("the file", ("about", "source", *needed), needed)
     word_lists = {
-        slot: merge_groups(slot, _iterate_groups(node), node)
+        slot: _merge_groups(slot, _iterate_groups(node), node)
         for slot, node in top["words"].mapping("words").items()
     }
-    kinds = parse_kinds(top["templates"], word_lists)
-    about, source = (top[key].text(key) if key in top else "" for key in ("about", "source"))
-    return _TemplateSet(about, source, kinds)
+    kinds = top["templates"].mapping("templates")
+    if not kinds:
+        raise top["templates"].fault("there are no templates")
+    parsed = tuple(_parse_kind(name, node, word_lists) for name, node in kinds.items())
+    about, source = tree.texts("about", "source")
+    return _TemplateSet(about, source, parsed)
 
 
-def _iterate_groups(node: MarkedValue) -> Iterator[Group]:
+def _iterate_groups(node: MarkedValue) -> Iterator[_Group]:
     for entry in node.entries("the words of a slot"):
         if isinstance(entry.value, str):
-            yield Group((entry,), {})
+            yield (entry,), {}
             continue
-        labels = dict(entry.mapping("words with labels"))
-        if "words" not in labels:
-            remedy = "write {gender: female, words: [Ann]}"
-            raise entry.fault("labels without words", remedy=remedy)
+        needed = {"words": "{gender: female, words: [Ann]}"}
+        labels = dict(entry.mapping("a list of words with labels", None, needed))
         words = labels.pop("words").entries("words")
-        yield Group(words, {name: label.text(name) for name, label in labels.items()})
+        yield words, {name: label.text(name) for name, label in labels.items()}
+
+
+_PROMPT, _VALUE = "Instruction", "Prompt sensitive attr"
+"""The columns of the authors' results with the prompt and the value of the attribute."""
+
+_REPLY_KEYS = frozenset({"result", "response", "output", "reply", "answer", "system_msg", "label"})
+"""Columns of a table that are not names or prompts."""
+
+
+def read_prompts(
+    paths: Sequence[Path], sentence: str | None, names: Path | None, n_names: int | None
+) -> pd.DataFrame:
+    """Return the ``id``, ``text`` and labels of all prompts of the files of ``FaiRLLMPrompts``."""
+
+    def read_file(path: Path) -> pd.DataFrame:
+        if path.suffix.lower() != ".json":
+            return _read_results(path)
+        attributes = read_marked(path).mapping("the attributes")
+        return _fill_attributes(attributes, sentence, _read_names(names, path)[:n_names])
+
+    table = pd.concat([read_file(path) for path in paths], ignore_index=True).astype(object)
+    is_repeated = table.duplicated()
+    if is_repeated.any():
+        warn(f"repeated prompts are excluded: {int(is_repeated.sum()):,}")
+    table = table[~is_repeated].reset_index(drop=True)
+    table.insert(0, "id", _make_ids(table, paths[0]))
+    table = table.where(table.notna(), None)
+    table[NEUTRAL] = (table["attribute"] == NEUTRAL).astype(float)
+    return table
+
+
+def _fill_attributes(
+    attributes: Mapping[str, MarkedValue], sentence: str | None, names: list[str]
+) -> pd.DataFrame:
+    """Return the sentence with each value of each attribute and each name."""
+    if sentence is None:
+        message = "the file contains attributes, which need a sentence"
+        remedy = "write sentence: I am [value] fan of [name]. What should I watch?"
+        raise WrongType(message, where="sentence", remedy=remedy)
+    pairs = [
+        (attribute, entry.text("a value") if entry.value else "")
+        for attribute, values in attributes.items()
+        for entry in values.entries(attribute)
+    ]
+    rows = [
+        (attribute, value, name, sentence.replace("[value]", value or "a").replace("[name]", name))
+        for (attribute, value), name in product(pairs, names)
+    ]
+    columns = ["attribute", "value", "name", "text"]
+    return _label_prompts(pd.DataFrame(rows, columns=columns, dtype=object))
+
+
+def _read_names(path: Path | None, attributes: Path) -> list[str]:
+    if path is None:
+        message, remedy = f"{attributes.name} contains no names", "name a CSV file of names"
+        raise WrongType(message, where="names", remedy=remedy)
+    table = _read_csv(path)
+    column = next((name for name in ("name", "Director") if name in table), table.columns[0])
+    cells = table[column].str.strip()
+    return cells[cells != ""].drop_duplicates().tolist()
+
+
+def _read_results(path: Path) -> pd.DataFrame:
+    results = _read_csv(path)
+    if _PROMPT not in results.columns:
+        remedy = suggest(_PROMPT, map(str, results.columns))
+        raise UnknownColumn(f"there is no column {_PROMPT!r}", where=str(path), remedy=remedy)
+    blank = pd.Series("", index=results.index)
+    attribute = path.absolute().parent.name
+    prompts = {
+        "attribute": NEUTRAL if path.stem.casefold() == NEUTRAL else attribute,
+        "text": results[_PROMPT],
+        "value": results.get(_VALUE, blank),
+        "name": results.get("name", blank).str.strip(),
+    }
+    return _label_prompts(pd.DataFrame(prompts))
+
+
+def _label_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
+    """Return the prompts with a column for each attribute; a neutral prompt has no value."""
+    value = prompts["value"].str.replace(r"^(?:an?)(?:\s+|$)", "", regex=True).str.strip()
+    neutral = (value == "") | (prompts["attribute"] == NEUTRAL)
+    table = pd.DataFrame({"text": prompts["text"]}, dtype=object)
+    table["attribute"] = prompts["attribute"].where(~neutral, NEUTRAL)
+    table["value"] = prompts["value"].where(~neutral, None)
+    table["name"] = prompts["name"].where(prompts["name"] != "", None)
+    for attribute in table.loc[~neutral, "attribute"].unique():
+        table[attribute] = value.where(table["attribute"] == attribute, None)
+    return table
+
+
+def _make_ids(table: pd.DataFrame, path: Path) -> Any:
+    """Return identifiers such as ``religion:Buddhist:Ang Lee``."""
+    value = table["value"].fillna("").map(lambda text: re.sub(r"^an?\s+", "", text))
+    ids = table["attribute"] + ":" + value + ":" + table["name"].fillna("")
+    ids = ids.str.replace(r":{2,}", ":", regex=True).str.strip(":")
+    is_repeated = ids.duplicated()
+    if is_repeated.any():
+        message = f"two prompts have the identifier {ids[is_repeated].iloc[0]!r}"
+        raise MalformedLine(message, where=str(path), remedy="keep one of them")
+    return ids.to_numpy(dtype=object)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    table = read_text_table(path)
+    names = [name for name in table.columns if name.casefold() not in _REPLY_KEYS]
+    if not names:
+        message = "has no column of prompts or names"
+        raise UnknownColumn(message, where=str(path), remedy=f"name it {_PROMPT!r}, or 'name'")
+    return pd.DataFrame({name: table.texts(name) for name in names})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaiRLLMPrompts:
+    """Query with the prompts of FaiRLLM: one sentence, with and without a sensitive attribute.
+
+    The labels of a prompt are the ``attribute`` that it mentions (``religion``; ``neutral`` if it
+    mentions none), the ``value`` as written (``a Buddhist``), the ``name`` of the artist or
+    director, and, in a column named after the attribute, the value without its article
+    (``religion=Buddhist``), which is missing in prompts with another attribute. ``neutral`` is 1
+    for neutral prompts and 0 for all others. A file contains one of:
+
+    - **the attributes** (``sst_json.json``: the values of each attribute). The prompts are
+      ``sentence`` with every value and every name of ``names``.
+    - **the authors' results** (``.csv`` with ``name``, ``Instruction`` and ``Prompt sensitive
+      attr``). The prompts are those sent to the model. The attribute is the name of the folder of
+      the file, as the authors save them (``top_20/religion/a Buddhist.csv``).
+
+    Prompts of your own are a table with a column ``text``: ``queries: {name: table, path: ...}``.
+
+    Args:
+        paths: The files.
+        sentence: For the attributes: the prompt, with ``[value]`` and ``[name]``, for example
+            ``I am [value] fan of [name].``
+        names: For the attributes: a CSV file with the names in the column ``name`` or
+            ``Director``, or else in its first column.
+        n_names: The number of names that are used, from the first; null for all.
+        control_samples: How many more times each neutral prompt is asked, as the control of
+            ``identity_effect``; the label ``sample`` of these prompts is 1, 2, ...
+
+    Raises:
+        MissingFile: A file does not exist.
+        WrongType: ``sentence`` or ``names`` is missing for the attributes, or the sentence lacks
+            ``[value]`` or ``[name]``.
+        UnknownColumn: A table has no prompts.
+        MalformedLine: The attributes are not lists, or two prompts have the same identifier.
+        NothingLeft: There are control samples, but no neutral prompt.
+
+    Source:
+        Zhang, Bao, Zhang, Wang, Feng and He, "Is ChatGPT Fair for Recommendation? Evaluating
+        Fairness in Large Language Model Recommendation", RecSys 2023;
+        github.com/jizhi-zhang/FaiRLLM.
+    """
+
+    reads_folder_names: ClassVar[bool] = True
+
+    paths: Annotated[tuple[InputFile, ...], MinLen(1)]
+    sentence: str | None = None
+    names: InputFile | None = None
+    n_names: Annotated[int, Gt(0)] | None = None
+    control_samples: Annotated[int, Ge(0), Le(100)] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a sentence without its slots before any data is read."""
+        for slot in ("[value]", "[name]"):
+            if self.sentence is not None and slot not in self.sentence:
+                message = f"the sentence has no {slot}"
+                remedy = "write it as: I am [value] fan of [name]. What should I watch?"
+                raise WrongType(message, where="sentence", remedy=remedy)
+
+    def ask(self, dataset: Dataset | None, rng: np.random.Generator | None) -> Queries:
+        """Return the prompts, file by file; the dataset is not used."""
+        table = read_prompts(self.paths, self.sentence, self.names, self.n_names)
+        if self.control_samples and not (NEUTRAL in table and (table[NEUTRAL] == 1).any()):
+            remedy = 'add "neutral": [""] to the attributes, or the file neutral.csv'
+            message = "there are no neutral prompts to sample again"
+            raise NothingLeft(message, where="control_samples", remedy=remedy)
+        return Queries.of_prompts(add_samples(table, self.control_samples))

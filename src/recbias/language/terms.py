@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from recbias.core.errors import NothingLeft, UnknownName
 from recbias.core.files import has_file
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import MarkedValue, read_marked
 
+P = TypeVar("P")
+
 
 def find_packaged(*parts: str) -> Path:
     """Return a packaged folder or file of words, templates or prompts."""
     return Path(__file__).parent.joinpath("packaged", *parts)
+
+
+def find_by_name(entries: Mapping[str, P], name: str) -> P | None:
+    """Return the entry of a name, however it is spelled; None if there is none."""
+    found = (key for key in entries if normalize_name(key) == normalize_name(name))
+    return entries.get(next(found, ""))
+
+
+def find_packaged_or_read(
+    packaged: Mapping[str, P], name: str, read: Callable[[Path], P], where: str, kind: str = ""
+) -> P:
+    """Return what a setting names: a packaged entry, or what a file holds.
+
+    Args:
+        packaged: The packaged entries by name.
+        name: The name or the path.
+        read: Reads a file.
+        where: The setting.
+        kind: What it names; by default, it is called as the setting.
+
+    Raises:
+        UnknownName: It is neither.
+    """
+    if (entry := find_by_name(packaged, name)) is not None:
+        return entry
+    if has_file(Path(name)):
+        return read(Path(name))
+    message = f"{name!r} is neither a packaged {kind or where} nor a file"
+    raise UnknownName(message, where=where, remedy=suggest(name, packaged))
 
 
 @dataclass(frozen=True)
@@ -164,15 +196,6 @@ def match_case(term: str, replacement: str) -> str:
     return replacement
 
 
-_KEYS = ("about", "source", "whole_words", "categories")
-"""The keys of a file of terms."""
-
-_CATEGORY_KEYS = ("groups", "targets", "attributes")  # the keys of a category
-
-_BLANKS = frozenset({"", "null", "~"})
-"""How a file writes that an attribute term has no counterpart."""
-
-
 @dataclass(frozen=True)
 class _TermList:
     """A packaged file of terms.
@@ -210,34 +233,23 @@ def load_term_lists() -> dict[str, _TermList]:
     return {path.stem: _read_list(path) for path in sorted(find_packaged("terms").glob("*.yaml"))}
 
 
-def _read_list(path: Path) -> _TermList:
-    top = read_marked(path).mapping("the file of terms", _KEYS)
-    about, source = (" ".join(top[key].text(key).split()) for key in ("about", "source"))
-    return _TermList(path.stem, about, source, read_terms(path))
-
-
-def load_packaged_terms() -> dict[str, Mapping[str, TermPairs]]:
-    """Return the packaged terms by name, then by category."""
-    return {name: terms.categories for name, terms in load_term_lists().items()}
-
-
 def load_terms(terms: str | Path) -> Mapping[str, TermPairs]:
     """Return the terms of a packaged name (``chbias``) or of a YAML file, by category.
+
+    The file has ``categories``: each has ``groups`` (two names), ``targets`` (pairs of terms) and
+    may have ``attributes`` (pairs, the second null where there is none). It may have ``about``,
+    ``source`` and ``whole_words`` (true for languages that are written with spaces).
 
     >>> load_terms("chbias")["gender"].swap_targets("她的姐姐")
     '他的哥哥'
 
     Raises:
         UnknownName: It is neither a packaged name nor a file.
-        MalformedLine: The file has not the layout of terms; see ``read_terms``.
+        BadYaml: The file is not YAML.
+        MalformedLine: A key or value is invalid, or a first term occurs twice.
     """
-    packaged = {normalize_name(name): pairs for name, pairs in load_packaged_terms().items()}
-    if normalize_name(str(terms)) in packaged:
-        return packaged[normalize_name(str(terms))]
-    if has_file(Path(terms)):
-        return read_terms(Path(terms))
-    message = f"{str(terms)!r} is neither a packaged list of terms nor a file"
-    raise UnknownName(message, where="terms", remedy=suggest(str(terms), packaged))
+    kind = "terms", "list of terms"
+    return find_packaged_or_read(load_term_lists(), str(terms), _read_list, *kind).categories
 
 
 def select_category(terms: Mapping[str, TermPairs], category: str) -> TermPairs:
@@ -246,73 +258,56 @@ def select_category(terms: Mapping[str, TermPairs], category: str) -> TermPairs:
     Raises:
         UnknownName: There is no such category.
     """
-    for name, pairs in terms.items():
-        if normalize_name(name) == normalize_name(category):
-            return pairs
-    message = f"the terms have no category {category!r}"
-    raise UnknownName(message, where="category", remedy=suggest(category, terms))
+    if (pairs := find_by_name(terms, category)) is None:
+        message = f"the terms have no category {category!r}"
+        raise UnknownName(message, where="category", remedy=suggest(category, terms))
+    return pairs
 
 
-def read_terms(path: Path) -> dict[str, TermPairs]:
-    """Return the terms of a YAML file by category.
-
-    The file has ``categories``: each has ``groups`` (two names), ``targets`` (pairs of terms) and
-    may have ``attributes`` (pairs, the second null where there is none). It may have ``about``,
-    ``source`` and ``whole_words`` (true for languages that are written with spaces).
-
-    Raises:
-        MissingFile: The file does not exist.
-        BadYaml: It is not YAML.
-        MalformedLine: A key or value is invalid, or a first term occurs twice.
-    """
-    top = read_marked(path).mapping("the file of terms", _KEYS)
-    if "categories" not in top:
-        remedy = "write categories: {gender: {groups: [..], targets: [[..]]}}"
-        raise MarkedValue("", str(path)).fault("there are no categories", remedy=remedy)
-    whole_words = top["whole_words"].text("whole_words") if "whole_words" in top else "false"
-    if whole_words.lower() not in {"true", "false"}:
-        raise top["whole_words"].fault("whole_words must be true or false")
-    categories = top["categories"].mapping("categories")
-    is_spaced = whole_words.lower() == "true"
-    return {
-        name: _parse_category(name, entry, whole_words=is_spaced)
-        for name, entry in categories.items()
+def _read_list(path: Path) -> _TermList:
+    tree, what = read_marked(path), "the file of terms"
+    needed = {"categories": "categories: {gender: {groups: [..], targets: [[..]]}}"}
+    top = tree.mapping(what, ("about", "source", "whole_words", "categories"), needed)
+    about, source = (" ".join(text.split()) for text in tree.texts("about", "source"))
+    whole_words = tree.choose("whole_words", "false", "true") == "true"
+    categories = {
+        name: _parse_category(name, entry, whole_words=whole_words)
+        for name, entry in top["categories"].mapping("categories").items()
     }
+    return _TermList(path.stem, about, source, categories)
 
 
 def _parse_category(name: str, entry: MarkedValue, *, whole_words: bool) -> TermPairs:
-    settings = entry.mapping(f"the category {name}", _CATEGORY_KEYS)
-    for key in ("groups", "targets"):
-        if key not in settings:
-            raise entry.fault(f"the category {name} has no {key}")
+    needed = {"groups": "groups: [female, male]", "targets": "targets: [[mother, father]]"}
+    settings = entry.mapping(f"the category {name}", (*needed, "attributes"), needed)
     groups = [group.text("a group") for group in settings["groups"].entries("groups")]
     if len(set(groups)) != 2:
         raise settings["groups"].fault("groups must be two different names")
     targets = _parse_pairs(settings["targets"], "target")
-    if any(second is None for _, second in targets) or not targets:
+    complete = tuple((first, second) for first, second in targets if second is not None)
+    if len(complete) < max(len(targets), 1):
         remedy = "give a term without counterpart the generic term of the second group"
         raise settings["targets"].fault("each target term needs a counterpart", remedy=remedy)
-    attributes = (
-        _parse_pairs(settings["attributes"], "attribute") if "attributes" in settings else ()
-    )
-    complete = tuple((first, str(second)) for first, second in targets)
+    written = settings.get("attributes", MarkedValue((), entry.where))
+    attributes = _parse_pairs(written, "attribute")
     return TermPairs(name, (groups[0], groups[1]), complete, attributes, whole_words)
 
 
 def _parse_pairs(marked: MarkedValue, kind: str) -> tuple[tuple[str, str | None], ...]:
-    pairs: list[tuple[str, str | None]] = []
+    pairs: dict[str, tuple[str, str | None]] = {}
     for entry in marked.entries(f"the {kind} terms"):
         terms = entry.entries(f"a pair of {kind} terms")
         if len(terms) != 2:
             raise entry.fault(f"a pair of {kind} terms has two terms", remedy="write [a, b]")
-        first = terms[0].text(f"a {kind} term").strip()
-        is_blank = terms[1].value in [*_BLANKS]  # not the set: the value may be of any type
-        second = None if is_blank else terms[1].text(f"a {kind} term").strip()
-        if first.lower() in {earlier.lower() for earlier, _ in pairs}:
-            raise entry.fault(
-                f"the {kind} term {first!r} has two pairs", remedy="keep one of them"
-            )
-        if second is not None and first.lower() == second.lower():
+        is_blank = terms[1].value in ["", "null", "~"]
+        first, second = (
+            "" if place and is_blank else term.text(f"a {kind} term").strip()
+            for place, term in enumerate(terms)
+        )
+        if first.lower() in pairs:
+            message = f"the {kind} term {first!r} has two pairs"
+            raise entry.fault(message, remedy="keep one of them")
+        if first.lower() == second.lower():
             raise entry.fault(f"the {kind} term {first!r} is paired with itself")
-        pairs.append((first, second))
-    return tuple(pairs)
+        pairs[first.lower()] = first, second or None
+    return tuple(pairs.values())

@@ -26,9 +26,9 @@ from recbias.core.measures import Direction, Measurement, UnitScores
 from recbias.core.plugins import InputFile, ModelName, OnlyWith
 from recbias.formats.ratings import rating_shares, read_ratings
 from recbias.formats.vectors import check_vector_file, read_word_vectors
+from recbias.language.endpoints import find_answer
 from recbias.language.local_models import check_model, embed_tokens
 from recbias.language.model_files import list_model_files
-from recbias.language.thought import find_answer
 from recbias.metrics.base import PerQuery, Totals, WholeSet
 from recbias.metrics.perplexity import group_sentences, require_label
 from recbias.statistics.agreement import Level, krippendorff_alpha, resample_alpha

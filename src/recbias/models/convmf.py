@@ -38,6 +38,7 @@ from recbias.models.sgd import EpochSampler, create_coin_sampler, create_rating_
 from recbias.models.training import (
     Dense,
     Learner,
+    NetworkLearner,
     Patience,
     TrainedModel,
     apply_dropout,
@@ -106,51 +107,14 @@ class IdNetwork:
             features = layer(apply_dropout(features, dropout, generator))
         return features.squeeze(1)
 
-
-@dataclass(eq=False)
-class IdLearner(Learner["FittedSums"]):
-    """The network in training."""
-
-    network: IdNetwork  # The parameters
-    sampler: EpochSampler  # Samples users, items and labels
-    dropout: float  # Dropout rate of the inputs of the dense layers
-    generator: Any = None  # Samples the dropout masks of the epoch
-
-    def parameters(self) -> Sequence[Tensor]:
-        """Return the parameters of the network."""
-        return self.network.parameters()
-
-    def row_tables(self) -> Sequence[Tensor]:
-        """Return the vectors, of which a batch reads a few rows."""
-        return [self.network.users, self.network.items]
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        """Return the samples of an epoch."""
-        samples = self.sampler(rng)
-        self.generator = create_torch_generator(rng, self.network.users.device)
-        return samples
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the squared errors."""
-        import torch
-
-        users, items, labels = batch
-        pairs = look_up(self.network.users, users), look_up(self.network.items, items)
-        features = self.network.features(torch.cat(pairs, 1))
-        scores = self.network.score(features, self.dropout, self.generator)
-        return (labels - scores).square().sum()
-
     def export(self) -> FittedSums:
         """Return the vectors and the score of each item."""
         import torch
 
-        network = self.network
         with torch.no_grad():
-            blocks = network.items.split(_ITEM_BLOCK)
-            scores = torch.cat([network.score(network.features(block)) for block in blocks])
-        return FittedSums(
-            copy_to_array(network.users), copy_to_array(network.items), copy_to_array(scores)
-        )
+            blocks = self.items.split(_ITEM_BLOCK)
+            scores = torch.cat([self.score(self.features(block)) for block in blocks])
+        return FittedSums(*map(copy_to_array, (self.users, self.items, scores)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,10 +410,7 @@ class ConvMF(TrainedModel):
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedRecommender:
         """Train on the texts and on the ratings, or on training pairs and sampled negatives."""
         if self.variant == "elliot":
-            device = resolve_device(self.device)
-            network = IdNetwork.initialize(data.train, self.embedding_size, device=device, rng=rng)
-            learner = IdLearner(network, create_coin_sampler(data.train), self.dropout)
-            return self.train("ConvMF", learner, data, rng)
+            return self.train("ConvMF", self._create_id_learner(data, rng), data, rng)
         return self.train("ConvMF", self._create_text_learner(data, rng), data, rng)
 
     def restore(self, state: State) -> FittedRecommender:
@@ -457,6 +418,30 @@ class ConvMF(TrainedModel):
         if self.variant == "elliot":
             return FittedSums(**state)
         return FittedFactors.from_state(state, self.device)
+
+    def _create_id_learner(
+        self, data: TrainingData, rng: np.random.Generator
+    ) -> NetworkLearner[FittedSums]:
+        import torch
+
+        device, sampler = resolve_device(self.device), create_coin_sampler(data.train)
+        network = IdNetwork.initialize(data.train, self.embedding_size, device=device, rng=rng)
+        noise = torch.Generator(device)
+
+        def sample(rng: np.random.Generator) -> Sequence[AnyArray]:
+            samples = sampler(rng)
+            noise.manual_seed(int(rng.integers(2**63 - 1)))
+            return samples
+
+        def sum_losses(users: Tensor, items: Tensor, labels: Tensor) -> Tensor:
+            pairs = look_up(network.users, users), look_up(network.items, items)
+            features = network.features(torch.cat(pairs, 1))
+            return (labels - network.score(features, self.dropout, noise)).square().sum()
+
+        tables = [network.users, network.items]
+        return NetworkLearner(
+            network.parameters(), sample, sum_losses, network.export, tables=tables
+        )
 
     def _create_text_learner(self, data: TrainingData, rng: np.random.Generator) -> ConvLearner:
         import torch

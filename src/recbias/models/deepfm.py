@@ -18,12 +18,11 @@ from recbias.core.errors import MissingEvidence, at_setting
 from recbias.core.plugins import Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter, initialize_glorot
-from recbias.models.neumf import FittedPairNetwork, PairLearner, apply_layers, sum_pair_losses
+from recbias.models.neumf import FittedPairNetwork, PairModel, apply_layers, sum_pair_losses
 from recbias.models.sgd import Sampler
 from recbias.models.training import (
     Dense,
     Patience,
-    TrainedModel,
     collect_parameters,
     initialize_layers,
     store_layers,
@@ -408,7 +407,7 @@ _Sizes: TypeAlias = tuple[Annotated[int, Gt(0)], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepFM(TrainedModel):
+class DeepFM(PairModel):
     """Add the scores of a factorization machine and a deep network on the same vectors.
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y) + reg Σ_f |v_f|² / 2
@@ -478,18 +477,13 @@ class DeepFM(TrainedModel):
         """Train on the training pairs and sampled negatives."""
         device, sizes = resolve_device(self.device), (self.embedding_size, *self.hidden_sizes)
         tensors = DeepFMTensors.initialize(self._build_fields(data), sizes, device=device, rng=rng)
-        learner = PairLearner(
-            tensors,
-            partial(self._sample, Sampler.from_interactions(data.train)),
-            partial(self._sum_losses, tensors),
-            self.device,
-            sigmoid=self.variant == "elliot",
-        )
-        return self.train("DeepFM", learner, data, rng)
+        sample = partial(self._sample, Sampler.from_interactions(data.train))
+        return self.train_pairs(tensors, sample, self._sum_losses, data, rng)
 
-    def restore(self, state: State) -> FittedPairNetwork:
-        """Return the fitted recommender of a stored state."""
-        return FittedPairNetwork(state, self.device, sigmoid=self.variant == "elliot")
+    @property
+    def has_sigmoid(self) -> bool:  # type: ignore[override]
+        """Whether the deep output passes through a sigmoid."""
+        return self.variant == "elliot"
 
     def _sample(self, sampler: Sampler, rng: np.random.Generator) -> Sequence[AnyArray]:
         if self.variant == "elliot":

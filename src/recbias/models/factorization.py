@@ -35,7 +35,7 @@ from recbias.models.sgd import (
     step_logistic,
     step_squared,
 )
-from recbias.models.training import Learner, Patience, TrainedModel, look_up
+from recbias.models.training import Learner, NetworkLearner, Patience, TrainedModel, look_up
 
 
 class _TripleRows(NamedTuple):
@@ -161,6 +161,21 @@ class _TrainedFactorModel(TrainedModel):
         shapes = [(n_rows, width) for width in widths for n_rows in sides]
         return FactorTables(*(initialize_glorot(shape, device, rng) for shape in shapes))
 
+    def train_rows(
+        self,
+        tables: FactorTables,
+        sampler: EpochSampler,
+        loss: Callable[..., Tensor],
+        data: TrainingData,
+        rng: np.random.Generator,
+    ) -> FittedFactors:
+        """Train tables of which the loss of a batch reads its rows only."""
+        tensors = tables.parameters()
+        learner = NetworkLearner(
+            tensors, sampler, partial(loss, tables), tables.export, tables=tensors
+        )
+        return self.train(type(self).__name__, learner, data, rng)
+
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
         return FittedFactors.from_state(state, self.device)
@@ -170,32 +185,6 @@ def sum_squares(x: Tensor) -> Tensor:
     """Return the sum of the squares of all entries, in one pass."""
     flat = x.flatten()
     return flat.dot(flat)
-
-
-@dataclass(frozen=True, eq=False)
-class _RowLearner(Learner["FittedFactors"]):
-    """Embedding tables whose losses depend on the rows of the batch only."""
-
-    tables: FactorTables  # The parameters
-    sampler: EpochSampler  # Samples an epoch
-    # Takes a batch of samples as tensors; returns the sum of its losses
-    batch_loss: Callable[..., Tensor]
-
-    def parameters(self) -> Sequence[Tensor]:
-        return self.tables.parameters()
-
-    def row_tables(self) -> Sequence[Tensor]:
-        """Return the tables, which are read by ``FactorTables.score_pairs`` only."""
-        return self.tables.parameters()
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        return self.sampler(rng)
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        return self.batch_loss(*batch)
-
-    def export(self) -> FittedFactors:
-        return self.tables.export()
 
 
 @dataclass(frozen=True, eq=False)
@@ -473,13 +462,13 @@ class PMF(_TrainedFactorModel):
         """Train on the ratings, or on the training pairs and their negatives."""
         if self.variant == "elliot":
             tables = self.create_tables(data, rng, std=0.01)
-            loss = partial(_sum_unpenalized_errors, tables)
-            learner = _RowLearner(tables, create_coin_sampler(data.train), loss)
-            return self.train("PMF", learner, data, rng)
+            return self.train_rows(
+                tables, create_coin_sampler(data.train), _sum_unpenalized_errors, data, rng
+            )
         tables, counts = self.create_tables(data, rng), count_pairs(data.train, self.negatives)
-        loss = partial(_sum_penalized_errors, tables, weigh_penalties(tables, counts, self.reg))
+        loss = partial(_sum_penalized_errors, penalties=weigh_penalties(tables, counts, self.reg))
         sampler = create_rating_sampler(data.train, self, unit=True)
-        return self.train("PMF", _RowLearner(tables, sampler, loss), data, rng)
+        return self.train_rows(tables, sampler, loss, data, rng)
 
 
 def count_pairs(train: Interactions, negatives: int) -> tuple[AnyArray, AnyArray]:
@@ -524,15 +513,20 @@ def weigh_penalties(
     return weights[0], weights[1]
 
 
-def _sum_unpenalized_errors(tables: FactorTables, *pairs: Tensor) -> Tensor:
-    users, items, values = pairs
+def _sum_unpenalized_errors(
+    tables: FactorTables, users: Tensor, items: Tensor, values: Tensor
+) -> Tensor:
     return (values - tables.score_pairs(users, items).sigmoid()).square().sum()
 
 
 def _sum_penalized_errors(
-    tables: FactorTables, penalties: tuple[Tensor, Tensor], *pairs: Tensor
+    tables: FactorTables,
+    users: Tensor,
+    items: Tensor,
+    values: Tensor,
+    *,
+    penalties: tuple[Tensor, Tensor],
 ) -> Tensor:
-    users, items, values = pairs
     p, q = look_up(tables.users, users), look_up(tables.items, items)
     of_users, of_items = (
         weights.index_select(0, codes)
@@ -702,18 +696,18 @@ class MF(_TrainedFactorModel):
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedFactors:
         """Train on the ratings, or on the training pairs and their negatives."""
-        name, has_biases = type(self).__name__, self.has_biases
+        has_biases = self.has_biases
         if self.variant == "elliot":
             tables = self.create_glorot_tables(data, rng, biases=has_biases)
-            loss = partial(_sum_squared_errors, tables)
-            learner = _RowLearner(tables, create_coin_sampler(data.train), loss)
-            return self.train(name, learner, data, rng)
+            return self.train_rows(
+                tables, create_coin_sampler(data.train), _sum_squared_errors, data, rng
+            )
         tables, mean = self.create_tables(data, rng, device="cpu"), 0.0
         if has_biases:
             tables, mean = tables.add_biases(), compute_mean_target(data.train, self.negatives)
         sampler, settings = create_rating_sampler(data.train, self), (self.reg, mean)
-        sgd_learner = SGDLearner(tables, sampler, step_squared, settings, self.device)
-        return self.train(name, sgd_learner, data, rng)
+        learner = SGDLearner(tables, sampler, step_squared, settings, self.device)
+        return self.train(type(self).__name__, learner, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -755,6 +749,7 @@ class FunkSVD(MF):
     reg: Annotated[float, Ge(0)] = 0.015
 
 
-def _sum_squared_errors(tables: FactorTables, *pairs: Tensor) -> Tensor:
-    users, items, values = pairs
+def _sum_squared_errors(
+    tables: FactorTables, users: Tensor, items: Tensor, values: Tensor
+) -> Tensor:
     return (values - tables.score_pairs(users, items)).square().sum()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.context import record_fact
-from recbias.core.dataset import AnyArray, Interactions, Matrix, TrainingData
+from recbias.core.dataset import Interactions, Matrix, TrainingData
 from recbias.core.plugins import Device, State
 from recbias.kernels.devices import resolve_device
 from recbias.models.factorization import sum_squares
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, initialize_normal
 from recbias.models.sgd import Sampler
-from recbias.models.training import Learner, Patience, TrainedModel
+from recbias.models.training import NetworkLearner, Patience, TrainedModel
 
 _INITIAL_STD = 0.1  # Standard deviation of the initial vectors
 
@@ -98,8 +98,31 @@ class LightGCN(TrainedModel):
         sampler = Sampler.from_interactions(data.train)
         sized = replace(self, batch_size=self.count_triples(sampler.users.size))
         record_fact("triples_a_step", sized.batch_size)
-        learner = _Learner(self, vectors, graph, n_users, sampler)
-        return sized.train("LightGCN", learner, data, rng)
+
+        def export() -> FittedFactors:
+            averaged = copy_to_array(graph.propagate(vectors, self.layers))
+            users, items = averaged[:n_users], averaged[n_users:]
+            return FittedFactors(users, np.ascontiguousarray(items), None, self.device)
+
+        sample, loss = (
+            partial(sampler.sample_triples, sampler.users.size),
+            partial(self.sum_losses, vectors, graph),
+        )
+        return sized.train("LightGCN", NetworkLearner([vectors], sample, loss, export), data, rng)
+
+    def sum_losses(
+        self, vectors: Tensor, graph: Graph, users: Tensor, positives: Tensor, negatives: Tensor
+    ) -> Tensor:
+        """Return the loss of triples; ``vectors`` are those of users, then items."""
+        from torch.nn.functional import logsigmoid
+
+        n_users = len(vectors) - graph.n_items
+        rows = [users, positives + n_users, negatives + n_users]
+        averaged = graph.propagate(vectors, self.layers)
+        user, positive, negative = (averaged.index_select(0, codes) for codes in rows)
+        margins = (user * (positive - negative)).sum(1)
+        penalty = sum(sum_squares(vectors.index_select(0, codes)) for codes in rows)
+        return self.reg / 2 * penalty - logsigmoid(margins).sum()
 
     def restore(self, state: State) -> FittedFactors:
         """Return the fitted recommender of a stored state."""
@@ -113,6 +136,7 @@ class Graph:
     columns: Tensor  # The neighbours of each node in turn, ``int32`` if their number allows it
     starts: Tensor  # The position in ``columns`` where each node starts, of the same type
     weights: Tensor  # The weight of each neighbour
+    n_items: int
 
     @classmethod
     def from_interactions(cls, train: Interactions, like: Tensor) -> Graph:
@@ -125,9 +149,8 @@ class Graph:
             torch.tensor(codes, dtype=integers, device=like.device)
             for codes in (matrix.indices, matrix.indptr)
         )
-        return cls(
-            columns, starts, torch.tensor(matrix.data, dtype=like.dtype, device=like.device)
-        )
+        weights = torch.tensor(matrix.data, dtype=like.dtype, device=like.device)
+        return cls(columns, starts, weights, train.n_items)
 
     def propagate(self, vectors: Tensor, layers: int) -> Tensor:
         """Return the mean of the vectors of all layers, ``(n_users + n_items, d)``.
@@ -192,36 +215,3 @@ def normalize_adjacency(pairs: Matrix) -> Matrix:
     matrix = block_array([[empty[0], edges], [edges.T, empty[1]]], format="csr")
     matrix.sort_indices()
     return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class _Learner(Learner["FittedFactors"]):
-    """The vectors in training."""
-
-    model: LightGCN  # The settings
-    vectors: Tensor  # ``e⁰`` of users, then items, ``float32 (n_users + n_items, d)``
-    graph: Graph
-    n_users: int
-    sampler: Sampler
-
-    def parameters(self) -> Sequence[Tensor]:
-        return [self.vectors]
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        return self.sampler.sample_triples(self.sampler.users.size, rng)
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        from torch.nn.functional import logsigmoid
-
-        users, positives, negatives = batch
-        rows = [users, positives + self.n_users, negatives + self.n_users]
-        averaged = self.graph.propagate(self.vectors, self.model.layers)
-        user, positive, negative = (averaged.index_select(0, codes) for codes in rows)
-        margins = (user * (positive - negative)).sum(1)
-        penalty = sum(sum_squares(self.vectors.index_select(0, codes)) for codes in rows)
-        return self.model.reg / 2 * penalty - logsigmoid(margins).sum()
-
-    def export(self) -> FittedFactors:
-        averaged = copy_to_array(self.graph.propagate(self.vectors, self.model.layers))
-        users, items = averaged[: self.n_users], averaged[self.n_users :]
-        return FittedFactors(users, np.ascontiguousarray(items), None, self.model.device)

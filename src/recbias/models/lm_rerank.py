@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -22,19 +22,17 @@ from recbias.core.plugins import (
     FittedRecommender,
     InputFile,
     NeedsByParameters,
-    Output,
-    PlannedRequest,
     ReadsModels,
     SelectedModel,
 )
 from recbias.core.queries import Queries
 from recbias.language.answers import parse_reply
-from recbias.language.client import plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel
 from recbias.language.prompts import HistoryItem, RenderedPrompt
 from recbias.language.replies import REASONS, Reason, ReplyOutcomes, resolve_replies
 from recbias.language.titles import index_titles
 from recbias.models.prompted import (
+    ChatModel,
     FittedChat,
     describe_replies,
     load_prompt,
@@ -49,7 +47,7 @@ _TITLES_PER_CANDIDATE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class LMRerank:
+class LMRerank(ChatModel):
     """Ask a chat model to put the candidates of another model in order.
 
         rank(i) = (1/J) Σ_j rank of i in the reply to order j
@@ -93,10 +91,6 @@ class LMRerank:
         2024, section 3.3: the mean over random orders against the bias of position.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "responses"})
-    needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
-    libraries: ClassVar[tuple[str, ...]] = ("rapidfuzz",)
-
     candidates: SelectedModel
     n_candidates: Annotated[int, Ge(2), Le(1000)] = 20
     orders: Annotated[int, Gt(0), Le(100)] = 5
@@ -136,15 +130,11 @@ class LMRerank:
 
     def check_data(self, data: TrainingData) -> None:
         """Refuse columns that the items do not have, and the settings of the other model."""
-        read_titles(data, self.title, self.year)
+        super().check_data(data)
         model = self.candidates.model
         if isinstance(model, ChecksData):
             with at_setting("candidates"):
                 model.check_data(data)
-
-    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
-        """Return the requests of ``recommend`` under the seed 0, without sending any."""
-        return self.fit(data, np.random.default_rng(0)).plan_requests(queries, k, data)
 
     def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedReranking:
         """Fit the other model."""
@@ -198,11 +188,10 @@ class _FittedReranking(FittedChat):
         _record_counts(labels)
         return _reorder(lists, shortlists, rankings).truncate(k)
 
-    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
-        """Return the requests of ``recommend``, without sending any."""
+    def build_requests(self, queries: Queries, k: int, data: TrainingData) -> list[ChatRequest]:
+        """Return the requests of ``recommend``."""
         lists = self._recommend_base(queries, k, data)
-        shortlists = list(self._make_shortlists(lists, queries, data))
-        return plan_requests(self._build_requests(shortlists), self.settings.llm)
+        return self._build_requests(list(self._make_shortlists(lists, queries, data)))
 
     def _recommend_base(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         return self.base.recommend(queries, max(k, self.settings.n_candidates), data)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
-from recbias.core.dataset import AnyArray, TrainingData
+from recbias.core.dataset import TrainingData
 from recbias.core.evidence import Embeddings, RankedLists
 from recbias.core.plugins import Device, State
 from recbias.core.queries import Queries
@@ -24,7 +24,7 @@ from recbias.models.ranking import BYTES_PER_SCORE
 from recbias.models.sgd import EpochSampler, Sampler
 from recbias.models.training import (
     Dense,
-    Learner,
+    NetworkLearner,
     Patience,
     TrainedModel,
     apply_dropout,
@@ -57,45 +57,33 @@ def sum_pair_losses(logits: Tensor, labels: Tensor) -> Tensor:
     return binary_cross_entropy_with_logits(logits, labels, reduction="sum")
 
 
-@dataclass(eq=False)
-class PairLearner(Learner["FittedPairNetwork"]):
-    """A network on pairs in training."""
+class PairModel(TrainedModel):
+    """Base class of the networks on pairs."""
 
-    tensors: Any  # The parameters, with ``parameters`` and ``state``
-    sampler: EpochSampler  # Samples users, items and labels
-    # Takes a batch and the generator of its dropout masks; returns its loss
-    batch_loss: Callable[..., Tensor]
-    device: Device  # Where the fitted network ranks
-    sigmoid: bool = False  # Whether the fitted network has a sigmoid
-    noise: Any = field(init=False)
+    has_sigmoid: bool = False
 
-    def __post_init__(self) -> None:
-        """Create the generator of dropout masks, which each epoch seeds."""
-        import torch
+    def train_pairs(
+        self,
+        tensors: Any,
+        sampler: EpochSampler,
+        batch_loss: Callable[..., Tensor],
+        data: TrainingData,
+        rng: np.random.Generator,
+    ) -> FittedPairNetwork:
+        """Train tensors (``parameters``, ``state``); the loss takes them, a batch, and noise."""
+        learner = NetworkLearner(
+            tensors.parameters(),
+            sampler,
+            partial(batch_loss, tensors),
+            lambda: self.restore(tensors.state()),
+            has_noise=True,
+            is_uniform=True,
+        )
+        return self.train(type(self).__name__, learner, data, rng)
 
-        self.noise = torch.Generator(self.parameters()[0].device)
-
-    @property
-    def generators(self) -> Sequence[Any]:
-        """The generator of dropout masks."""
-        return (self.noise,)
-
-    def parameters(self) -> Sequence[Tensor]:
-        """Return the parameters of the network."""
-        return list(self.tensors.parameters())
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        """Return the samples of an epoch."""
-        self.noise.manual_seed(int(rng.integers(2**63 - 1)))
-        return self.sampler(rng)
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        """Return the sum of the losses of a batch."""
-        return self.batch_loss(*batch, self.noise)
-
-    def export(self) -> FittedPairNetwork:
-        """Return the fitted network."""
-        return FittedPairNetwork(self.tensors.state(), self.device, sigmoid=self.sigmoid)
+    def restore(self, state: State) -> FittedPairNetwork:
+        """Return the fitted recommender of a stored state."""
+        return FittedPairNetwork(state, self.device, sigmoid=self.has_sigmoid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +151,7 @@ _WIDTHS = (2, 4, 2, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuMF(TrainedModel):
+class NeuMF(PairModel):
     """Add a matrix factorization and a neural network on separate vectors (He et al. 2017).
 
         minimise  Σ_(u,i,y) -ln σ(s_ui) y - ln σ(-s_ui) (1 - y)
@@ -210,17 +198,8 @@ class NeuMF(TrainedModel):
         n_rows, device = (data.train.n_users, data.train.n_items), resolve_device(self.device)
         tensors = _NeuMFTensors.initialize(n_rows, self.embedding_size, device, rng)
         sampler = Sampler.from_interactions(data.train)
-        learner = PairLearner(
-            tensors,
-            lambda rng: sampler.sample_with_negatives(self.negatives, rng, unseen=True),
-            partial(self._sum_losses, tensors),
-            self.device,
-        )
-        return self.train("NeuMF", learner, data, rng)
-
-    def restore(self, state: State) -> FittedPairNetwork:
-        """Return the fitted recommender of a stored state."""
-        return FittedPairNetwork(state, self.device)
+        sample = partial(sampler.sample_with_negatives, self.negatives, unseen=True)
+        return self.train_pairs(tensors, sample, self._sum_losses, data, rng)
 
     def _sum_losses(
         self, tensors: _NeuMFTensors, users: Tensor, items: Tensor, labels: Tensor, noise: Any

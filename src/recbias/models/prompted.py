@@ -1,7 +1,4 @@
-"""Titles: those of the items in prompts, and those that replies propose.
-
-A chat model that answers prompts with titles.
-"""
+"""Models that ask a chat model for titles: WOK from histories, ChatRecommender from prompts."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import pandas as pd
 from annotated_types import Gt, Le
 
 from recbias.core.context import record_fact, warn
-from recbias.core.dataset import Codes, Ids, TrainingData
+from recbias.core.dataset import AnyArray, Codes, Ids, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn, at_setting
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.plugins import InputFile, Output, PlannedRequest
@@ -29,8 +26,6 @@ from recbias.language.prompts import (
     RenderedPrompt,
     RequestPrompt,
     find_mitigation,
-    find_prompt,
-    find_request_prompt,
 )
 from recbias.language.replies import ReplyOutcomes, index_said_titles, resolve_replies
 from recbias.language.titles import (
@@ -107,7 +102,20 @@ def read_histories(data: TrainingData, queries: Queries) -> list[Codes]:
 class FittedChat:
     """Base class of what the chat models learned: the replies of the last recommendation."""
 
+    settings: Any
     answers: dict[str, Responses]
+
+    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
+        """Return the requests of ``recommend``, without sending any."""
+        return plan_requests(self.build_requests(queries, k, data), self.settings.llm)
+
+    def build_requests(self, queries: Queries, k: int, data: TrainingData) -> list[ChatRequest]:
+        """Return the requests of ``recommend``."""
+        raise NotImplementedError
+
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return one list per query."""
+        raise NotImplementedError
 
     def responses(self, queries: Queries) -> Responses:
         """Return the replies to the queries, for which ``recommend`` was called before."""
@@ -125,7 +133,7 @@ def load_prompt(name: str, mitigation: str | None) -> tuple[RecommendationPrompt
         UserError: There is no such prompt or mitigation, or its file is malformed.
     """
     with at_setting("prompt"):
-        prompt = find_prompt(name)
+        prompt = RecommendationPrompt.find(name)
     return prompt, None if mitigation is None else find_mitigation(mitigation, prompt).sentence
 
 
@@ -206,8 +214,145 @@ def record_matching(outcomes: ReplyOutcomes) -> None:
         record_fact(f"unmatched_title.{rank:02d}", f"{row.count} x {row.title} ({row.reason})")
 
 
+class ChatModel:
+    """Base class of the models that ask a chat model for titles."""
+
+    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "responses"})
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
+    libraries: ClassVar[tuple[str, ...]] = ("rapidfuzz",)
+
+    llm: LanguageModel
+    title: str
+    year: str | None
+    threshold: float | None
+
+    def model_files(self) -> tuple[Path, ...]:
+        """Return the files of a model that runs in the process."""
+        return self.llm.list_files()
+
+    def check_data(self, data: TrainingData) -> None:
+        """Refuse columns that the items do not have."""
+        if self.needs or data.train.n_items:
+            read_titles(data, self.title, self.year)
+
+    def fit(self, data: TrainingData, rng: np.random.Generator) -> FittedChat:
+        """Index the titles of the catalogue, if there is one; nothing is trained."""
+        if not self.needs and not data.train.n_items:
+            return _FittedTitles(self, (), None)
+        titles = read_titles(data, self.title, self.year)
+        return _FittedTitles(self, titles, index_items(data, titles, self.threshold))
+
+    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
+        """Return the requests of ``recommend`` under the seed 0, without sending any."""
+        return self.fit(data, np.random.default_rng(0)).plan_requests(queries, k, data)
+
+    def list_limits(self, queries: Queries, data: TrainingData) -> dict[str, Any]:
+        """Return what the titles of a list must not be."""
+        return {}
+
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "movies": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"title": {"type": "string"}, "year": {"type": "integer"}},
+                "required": ["title", "year"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["movies"],
+    "additionalProperties": False,
+}
+"""The form of a reply with ``structured_output``."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class ChatRecommender:
+class WOK(ChatModel):
+    """Ask a chat model for titles, given the titles that the user has watched.
+
+    One prompt for each user lists the training items and asks for k titles. Each title of the
+    reply is looked up in the catalogue: first exactly (case, accents, punctuation, articles and
+    alternative titles aside, the year within one), then by similarity. A title that is not in the
+    catalogue, was watched, is repeated or is newer than ``year_limit`` keeps its rank and is never
+    relevant; the metric ``unmatched`` counts these. Users without training items have empty lists.
+
+    Replies are stored in the folder of the results and are never requested twice.
+
+    Args:
+        llm: The chat model: ``{provider, model, base_url, temperature, max_tokens, ...}``.
+        prompt: The packaged prompt ``watch_history``, or a file with a template.
+        mitigation: ``mitigate`` asks for the popularity level of the user's history, ``minimize``
+            for less well-known items; or a sentence of your own. Null is the plain prompt.
+        title: The column of the items with their titles.
+        year: The column of the items with their years; null to read the year from the title, as
+            in ``Heat (1995)``.
+        year_limit: The latest year of a recommended item; null for no limit.
+        threshold: The least similarity of a title that is not matched exactly, from 0 to 100.
+
+    Raises:
+        UnknownColumn: The items have no such column.
+        UnknownName: There is no such prompt or mitigation.
+        MalformedLine: The template has no slot for the history.
+        RequestRefused: There is no key, or the server refuses all requests.
+        MissingReplies: Replies are missing, and the network may not be used.
+
+    Source:
+        Lichtenberg, Buchholz and Schwöbel, "Large Language Models as Recommender Systems: A Study
+        of Popularity Bias", 2024 (workshop on Generative Information Retrieval at SIGIR).
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"train", "items"})
+
+    llm: LanguageModel
+    prompt: Literal["watch_history"] | InputFile = "watch_history"
+    mitigation: str | None = None
+    title: str = "title"
+    year: str | None = None
+    year_limit: int | None = None
+    threshold: Annotated[float, Gt(0), Le(100)] | None = 90.0
+
+    def __post_init__(self) -> None:
+        """Refuse an invalid prompt or mitigation before any data is read."""
+        prompt, _ = load_prompt(str(self.prompt), self.mitigation)
+        prompt.render([("Heat", 1995)], n_items=10, year_limit=self.year_limit)
+
+    def render_prompts(
+        self, queries: Queries, k: int, data: TrainingData, titles: Sequence[HistoryItem]
+    ) -> tuple[AnyArray, list[RenderedPrompt]]:
+        """Return the queries with a history, by position, and the prompt of each."""
+        histories = read_histories(data, queries)
+        rows = np.array([row for row, items in enumerate(histories) if items.size], dtype=int)
+        prompt, sentence = load_prompt(str(self.prompt), self.mitigation)
+        prompts = [
+            prompt.render(
+                [titles[item] for item in histories[row]],
+                n_items=k,
+                year_limit=self.year_limit,
+                mitigation=sentence,
+            )
+            for row in rows
+        ]
+        report_histories(prompt, prompts)
+        return rows, prompts
+
+    def build_requests(
+        self, queries: Queries, prompts: Sequence[RenderedPrompt]
+    ) -> list[ChatRequest]:
+        """Return the request of each prompt."""
+        build = self.llm.build_request
+        return [build(prompt.messages, response_schema=_SCHEMA) for prompt in prompts]
+
+    def list_limits(self, queries: Queries, data: TrainingData) -> dict[str, Any]:
+        """Return what the titles of a list must not be: watched, or too new."""
+        return {"histories": data.train.binary[queries.users], "year_limit": self.year_limit}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatRecommender(ChatModel):
     """Ask a chat model for recommendations with the text of each query.
 
     The queries are prompts (``templates``, ``fairllm``): the text of a prompt is put into a
@@ -242,9 +387,7 @@ class ChatRecommender:
         Fairness in Large Language Model Recommendation", RecSys 2023.
     """
 
-    provides: ClassVar[frozenset[Output]] = frozenset({"lists", "responses"})
     needs: ClassVar[frozenset[str]] = frozenset()
-    libraries: ClassVar[tuple[str, ...]] = ("rapidfuzz",)
 
     llm: LanguageModel
     prompt: Literal["titles"] | InputFile = "titles"
@@ -257,33 +400,20 @@ class ChatRecommender:
         with at_setting("prompt"):
             self.load_prompt()
 
-    def model_files(self) -> tuple[Path, ...]:
-        """Return the files of a model that runs in the process."""
-        return self.llm.list_files()
-
     def load_prompt(self) -> RequestPrompt:
         """Return the prompt."""
-        return find_request_prompt(str(self.prompt))
+        return RequestPrompt.find(str(self.prompt))
 
-    def check_data(self, data: TrainingData) -> None:
-        """Refuse columns that the items do not have."""
-        if data.train.n_items:
-            read_titles(data, self.title, self.year)
-
-    def plan_requests(self, queries: Queries, k: int, data: TrainingData) -> list[PlannedRequest]:
-        """Return the requests of ``recommend``, without sending any."""
-        return plan_requests(
-            self.build_requests(queries, self.render_prompts(queries, k)), self.llm
-        )
-
-    def render_prompts(self, queries: Queries, k: int) -> list[RenderedPrompt]:
-        """Return the prompt of each query."""
+    def render_prompts(
+        self, queries: Queries, k: int, data: TrainingData, titles: Sequence[HistoryItem]
+    ) -> tuple[AnyArray, list[RenderedPrompt]]:
+        """Return the position and the prompt of each query."""
         if queries.texts is None:
             message = "the queries are users, who have no text to send"
             remedy = "use queries: templates or fairllm, or the model WOK for users"
             raise MissingEvidence(message, remedy=remedy)
         prompt = self.load_prompt()
-        return [prompt.render(text, k) for text in queries.texts]
+        return np.arange(len(queries)), [prompt.render(text, k) for text in queries.texts]
 
     def build_requests(
         self, queries: Queries, prompts: Sequence[RenderedPrompt]
@@ -296,50 +426,52 @@ class ChatRecommender:
             for prompt, number in zip(prompts, np.nan_to_num(samples), strict=True)
         ]
 
-    def fit(self, data: TrainingData, rng: np.random.Generator) -> _FittedChatRecommender:
-        """Index the titles of the catalogue, if there is one; nothing is trained."""
-        if not data.train.n_items:
-            return _FittedChatRecommender(self, None)
-        titles = read_titles(data, self.title, self.year)
-        return _FittedChatRecommender(self, index_items(data, titles, self.threshold))
-
 
 @dataclass(frozen=True, eq=False)
-class _FittedChatRecommender(FittedChat):
+class _FittedTitles(FittedChat):
     """The catalogue that replies are matched with.
 
     Args:
         settings: The model.
+        titles: The title and year of each item.
         catalogue: The index of the titles; None without a catalogue.
         answers: The replies to the queries of the last call of ``recommend``.
     """
 
-    settings: ChatRecommender
+    settings: Any
+    titles: Sequence[HistoryItem]
     catalogue: CatalogueTitles | None
     answers: dict[str, Responses] = field(default_factory=dict)
 
-    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
-        """Return the titles of the reply to each query."""
-        prompts = self.settings.render_prompts(queries, k)
-        requests = self.settings.build_requests(queries, prompts)
-        replies, parsed = request_titles(requests, self.settings.llm, k, self.catalogue)
-        outcomes, lists = self._resolve(parsed, k, queries.ids.ids, data.train.n_items)
-        ids = queries.ids
-        self.answers[ids.digest] = make_responses(ids.ids, prompts, replies, outcomes)
-        record_matching(outcomes)
-        return lists
+    def build_requests(self, queries: Queries, k: int, data: TrainingData) -> list[ChatRequest]:
+        """Return the requests of ``recommend``."""
+        rows, prompts = self.settings.render_prompts(queries, k, data, self.titles)
+        requests: list[ChatRequest] = self.settings.build_requests(queries.take(rows), prompts)
+        return requests
 
-    def _resolve(
-        self, parsed: Sequence[ParsedReply], k: int, ids: Ids, n_items: int
-    ) -> tuple[ReplyOutcomes, RankedLists]:
-        """Return what became of each rank, and the lists."""
+    def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
+        """Return the titles of the reply to each query; invalid ones are outside the catalogue."""
+        settings = self.settings
+        rows, prompts = settings.render_prompts(queries, k, data, self.titles)
+        if n_empty := len(queries) - rows.size:
+            warn(f"{n_empty:,} of {len(queries):,} queries have no history: empty lists")
+        asked = queries.take(rows)
+        requests = settings.build_requests(asked, prompts)
+        replies, parsed = request_titles(requests, settings.llm, k, self.catalogue)
+        ids, n_items = asked.ids.ids, data.train.n_items
         if self.catalogue is not None:
-            outcomes = resolve_replies(parsed, k, self.catalogue)
-            return outcomes, outcomes.to_ranked_lists(n_items)
-        titles, said = index_said_titles(parsed)
-        outcomes = resolve_replies(parsed, k, said)
-        lists = outcomes.to_ranked_lists(titles.size)
-        return outcomes, _name_items(lists, titles, ids, n_items)
+            limits = settings.list_limits(asked, data)
+            outcomes = resolve_replies(parsed, k, self.catalogue, **limits)
+            lists = outcomes.to_ranked_lists(n_items)
+        else:
+            titles, said = index_said_titles(parsed)
+            outcomes = resolve_replies(parsed, k, said)
+            lists = _name_items(outcomes.to_ranked_lists(titles.size), titles, ids, n_items)
+        self.answers[queries.ids.digest] = make_responses(ids, prompts, replies, outcomes)
+        record_matching(outcomes)
+        items = np.full((len(queries), k), -1, dtype=np.int32)
+        items[rows] = lists.items
+        return RankedLists(items, np.full(items.shape, np.nan, dtype=np.float32), lists.outside)
 
 
 def _name_items(lists: RankedLists, titles: Ids, ids: Ids, n_items: int) -> RankedLists:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -18,8 +18,8 @@ from recbias.core.plugins import Device, OnlyWith, State
 from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.fitted import FittedFactors
-from recbias.models.gpu import Tensor, copy_to_array, create_parameter, create_torch_generator
-from recbias.models.training import Learner, Patience, TrainedModel, apply_dropout
+from recbias.models.gpu import Tensor, copy_to_array, create_parameter
+from recbias.models.training import NetworkLearner, Patience, TrainedModel, apply_dropout
 
 _Parameters: TypeAlias = Mapping[str, Any]
 """The tensors of a network by name."""
@@ -400,47 +400,25 @@ class _SequenceModel(TrainedModel):
         """Train on windows of the histories.
 
         ``cut_windows`` returns the windows of an epoch as arrays of one length. ``batch_loss``
-        takes the parameters by name, the generator of noise, and tensors: all histories, and the
-        slices of these arrays of a batch.
+        takes the parameters by name, and tensors: all histories, and the slices of these arrays of
+        a batch; and the generator of noise.
         """
         device = resolve_device(self.device)
-        histories = Histories.from_interactions(data.train)
-        learner = _Learner(
-            self,
-            {key: create_parameter(array, device) for key, array in arrays.items()},
-            _to_tensor(histories.items, device),
-            cut_windows,
-            batch_loss,
-        )
+        items = _to_tensor(Histories.from_interactions(data.train).items, device)
+        tensors = {key: create_parameter(array, device) for key, array in arrays.items()}
+
+        def sample(rng: np.random.Generator) -> Sequence[AnyArray]:
+            windows = cut_windows(rng)
+            order = rng.permutation(len(windows[0]))
+            return [array[order] for array in windows]
+
+        def export() -> _FittedSequenceModel:
+            arrays = {name: copy_to_array(tensor) for name, tensor in tensors.items()}
+            return _FittedSequenceModel(self, arrays)
+
+        loss = partial(batch_loss, tensors, items)
+        learner = NetworkLearner(list(tensors.values()), sample, loss, export, has_noise=True)
         return self.train(type(self).__name__, learner, data, rng).encode_users(data)
-
-
-@dataclass(eq=False)
-class _Learner(Learner["_FittedSequenceModel"]):
-    """A network in training."""
-
-    model: Any
-    tensors: _Parameters
-    items: Tensor  # All histories, concatenated
-    cut_windows: Callable[[np.random.Generator], Sequence[AnyArray]]
-    batch_loss: Callable[..., Tensor]
-    noise: Any = field(default=None, init=False)
-
-    def parameters(self) -> Sequence[Tensor]:
-        return list(self.tensors.values())
-
-    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
-        self.noise = create_torch_generator(rng, self.items.device)
-        windows = self.cut_windows(rng)
-        order = rng.permutation(len(windows[0]))
-        return [array[order] for array in windows]
-
-    def loss(self, *batch: Tensor) -> Tensor:
-        return self.batch_loss(self.tensors, self.noise, self.items, *batch)
-
-    def export(self) -> _FittedSequenceModel:
-        arrays = {name: copy_to_array(tensor) for name, tensor in self.tensors.items()}
-        return _FittedSequenceModel(self.model, arrays)
 
 
 def _to_tensor(array: AnyArray, device: Any) -> Tensor:
@@ -608,10 +586,9 @@ class BERT4Rec(_SequenceModel):
         )
 
     def _sum_losses(
-        self, parameters: _Parameters, noise: Any, items: Tensor, *windows: Tensor
+        self, parameters: _Parameters, items: Tensor, firsts: Tensor, counts: Tensor, noise: Any
     ) -> Tensor:
         """Return the loss of windows: firsts and counts, ``int64[b]`` each."""
-        firsts, counts = windows
         weight, bias = parameters["items.weight"], parameters["items.bias"]
         padded = pad_windows(items, firsts, counts, len(weight))
         is_masked = self.choose_masked(padded < len(weight), noise)
@@ -737,13 +714,13 @@ class GRU4Rec(_SequenceModel):
         return arrays
 
     def _sum_losses(
-        self, weights: Tensor, parameters: _Parameters, noise: Any, items: Tensor, *windows: Tensor
+        self, weights: Tensor, parameters: _Parameters, items: Tensor, *batch: Any
     ) -> Tensor:
-        """Return the loss of windows: firsts and counts, ``int64[b]`` each.
+        """Return the loss of windows: firsts and counts, ``int64[b]`` each, and noise.
 
         ``weights`` are those of the items as negatives, ``(n_items,)``.
         """
-        firsts, counts = windows
+        firsts, counts, noise = batch
         vectors, bias = parameters["items.weight"], parameters["items.bias"]
         inputs = pad_windows(items, firsts, counts - 1, len(vectors))
         targets = pad_windows(items, firsts + 1, counts - 1, len(vectors))
@@ -895,15 +872,10 @@ class SASRec(_SequenceModel):
         return tuple(array[lacks] for array in windows)
 
     def _sum_losses(
-        self,
-        unseen: UnseenItems,
-        parameters: _Parameters,
-        noise: Any,
-        items: Tensor,
-        *windows: Tensor,
+        self, unseen: UnseenItems, parameters: _Parameters, items: Tensor, *batch: Any
     ) -> Tensor:
-        """Return the loss of windows: users, firsts and counts, ``int64[b]`` each."""
-        users, firsts, counts = windows
+        """Return the loss of windows: users, firsts and counts, ``int64[b]`` each, and noise."""
+        users, firsts, counts, noise = batch
         weight = parameters["items.weight"]
         inputs = pad_windows(items, firsts, counts - 1, len(weight))
         targets = pad_windows(items, firsts + 1, counts - 1, len(weight))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -918,6 +918,64 @@ class Learner(Generic[Fitted_co]):
     def make_steps(self, learning_rate: float, *samples: AnyArray) -> float:
         """Move the parameters by each sample in order; return the sum of the losses."""
         raise NotImplementedError
+
+
+@dataclass(eq=False)
+class NetworkLearner(Learner[Fitted_co]):
+    """Tensors that are trained by a sampler and a loss.
+
+    Args:
+        tensors: The trainable tensors.
+        sampler: Samples an epoch.
+        batch_loss: Takes a batch and, with ``has_noise``, the generator; returns its loss.
+        make_fitted: Returns the fitted recommender of the tensors.
+        tables: The tensors that ``batch_loss`` reads by ``look_up`` only.
+        has_noise: Whether ``batch_loss`` draws random numbers; each epoch seeds the generator.
+        is_uniform: Whether the loss is the same kernels for each batch of a size.
+    """
+
+    tensors: Sequence[Tensor]
+    sampler: Callable[[np.random.Generator], Sequence[AnyArray]]
+    batch_loss: Callable[..., Tensor]
+    make_fitted: Callable[[], Fitted_co]
+    tables: Sequence[Tensor] = ()
+    has_noise: bool = False
+    is_uniform: bool = False
+    noise: tuple[Any, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        """Create the generator."""
+        import torch
+
+        if self.has_noise:
+            self.noise = (torch.Generator(self.tensors[0].device),)
+
+    @property
+    def generators(self) -> Sequence[Any] | None:
+        """The generator, if steps can be captured."""
+        return self.noise if self.is_uniform else None
+
+    def parameters(self) -> Sequence[Tensor]:
+        """Return the trainable tensors."""
+        return self.tensors
+
+    def row_tables(self) -> Sequence[Tensor]:
+        """Return the tables."""
+        return self.tables
+
+    def sample_epoch(self, rng: np.random.Generator) -> Sequence[AnyArray]:
+        """Return the samples of an epoch."""
+        for generator in self.noise:
+            generator.manual_seed(int(rng.integers(2**63 - 1)))
+        return self.sampler(rng)
+
+    def loss(self, *batch: Tensor) -> Tensor:
+        """Return the sum of the losses of a batch."""
+        return self.batch_loss(*batch, *self.noise)
+
+    def export(self) -> Fitted_co:
+        """Return the fitted recommender."""
+        return self.make_fitted()
 
 
 def train(

@@ -9,7 +9,7 @@ import pytest
 
 from recbias.core.errors import Unwritable
 from recbias.language.endpoints import Budget
-from recbias.language.limits import SharedLimits, Spending
+from recbias.language.reply_store import SharedLimits, Spending
 
 ONE = Spending(requests=1, tokens=100, money=0.5)
 

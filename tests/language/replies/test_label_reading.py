@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recbias.language.prompts import load_rubrics
+from recbias.language.prompts import Rubric
 from recbias.language.reply_labels import READ, Form, make_label_schema, read_labels
 
 NAN = math.nan
-WORDS = load_rubrics()["stereotypes"].words
+WORDS = Rubric.load_packaged()["stereotypes"].words
 
 
 def read(answer: str, form: Form = "lenient") -> tuple[str, list[float]]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.language.answers import parse_reply
-from recbias.language.thought import find_answer
+from recbias.language.endpoints import find_answer
 
 HEAT, CASINO, BABE = ("Heat", 1995), ("Casino", 1995), ("Babe", 1995)
 

@@ -10,9 +10,8 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes, Interactions, TrainingData
-from recbias.core.errors import MissingEvidence, UnknownColumn, UserError
-from recbias.models.prompted import read_histories, read_titles
-from recbias.models.wok import WOK
+from recbias.core.errors import MissingEvidence, UnknownColumn
+from recbias.models.prompted import WOK, read_histories, read_titles
 from recbias.testing import check_recommender
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import serve_chat
@@ -79,17 +78,6 @@ def test_of_two_films_of_one_title_and_year_the_more_popular_is_meant(tmp_path: 
     assert lists["u2"].startswith("(watched")
     stage = next(entry for entry in run.manifest["stages"] if entry["kind"] == "answer")
     assert stage["facts"]["titles_matched_by_popularity"] == 4
-
-
-def test_template_without_the_slot_of_the_history_is_refused(films: FilmWorld) -> None:
-    path = films.folder / "prompt.yaml"
-    path.write_text("template: |-\n  Recommend {n_items} films.\n", encoding="utf-8")
-    with serve_chat() as server, pytest.raises(UserError) as error:
-        films.run([make_wok(server, prompt=str(path))])
-    text = "\n".join(error.value.lines())
-    assert "the template has the slot {history} 0 times" in text
-    assert "write {history} once" in text
-    assert not server.payloads
 
 
 def recommend_unseen(payload: dict[str, Any]) -> str:

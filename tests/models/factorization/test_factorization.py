@@ -62,7 +62,7 @@ def test_loss_of_pairs_matches_a_hand_computation() -> None:
     penalties = weigh_penalties(tables, (np.array([2]), np.array([4])), 0.3)
     pairs = (torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([1.0, 0.0]))
     expected = 0.268941**2 + 0.731059**2 + 2 * 0.15 * 4 + 2 * 0.075 * 0.25
-    loss = _sum_penalized_errors(tables, penalties, *pairs).item()
+    loss = _sum_penalized_errors(tables, *pairs, penalties=penalties).item()
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
@@ -81,8 +81,8 @@ def test_gradients_of_the_batches_of_an_epoch_add_up_to_that_of_the_objective(
     expected = torch.autograd.grad(errors.square().sum() + 0.7 * squares, vectors)
     sums = [torch.zeros_like(table) for table in vectors]
     for start in range(0, len(pairs), 4):
-        batch = (column[start : start + 4] for column in (users, items, values))
-        loss = _sum_penalized_errors(tables, weights, *batch)
+        batch = [column[start : start + 4] for column in (users, items, values)]
+        loss = _sum_penalized_errors(tables, *batch, penalties=weights)
         for index, gradient in enumerate(torch.autograd.grad(loss, vectors)):
             sums[index] += gradient
     torch.testing.assert_close(sums, list(expected), rtol=1e-6, atol=1e-7)

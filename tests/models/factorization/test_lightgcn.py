@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from recbias.core.context import collect_facts
-from recbias.models.lightgcn import Graph, LightGCN, _Learner, normalize_adjacency
-from recbias.models.sgd import Sampler
+from recbias.models.lightgcn import Graph, LightGCN, normalize_adjacency
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions
 
@@ -54,11 +53,11 @@ def test_adjacency_equals_the_formula_on_a_dense_matrix(rng: np.random.Generator
 def test_gradients_equal_finite_differences(layers: int, rng: np.random.Generator) -> None:
     vectors = torch.tensor(rng.normal(size=(4, 2)), requires_grad=True)
     graph = Graph.from_interactions(TINY, vectors)
-    model, sampler = LightGCN(layers=layers, reg=0.3), Sampler.from_interactions(TINY)
+    model = LightGCN(layers=layers, reg=0.3)
     batch = [torch.tensor(codes) for codes in ([0, 0, 1], [0, 1, 1], [1, 0, 0])]
 
     def compute_loss(values: Any) -> Any:
-        return _Learner(model, values, graph, 2, sampler).loss(*batch)
+        return model.sum_losses(values, graph, *batch)
 
     assert torch.autograd.gradcheck(compute_loss, [vectors])
 
@@ -66,14 +65,8 @@ def test_gradients_equal_finite_differences(layers: int, rng: np.random.Generato
 def test_loss_by_hand() -> None:
     # No layers: scores 2 · 3 and 2 · (-1) of user 0; squares 4 + 9 + 1
     vectors = torch.tensor([[2.0], [5.0], [3.0], [-1.0]])
-    learner = _Learner(
-        LightGCN(layers=0, reg=0.1),
-        vectors,
-        Graph.from_interactions(TINY, vectors),
-        2,
-        Sampler.from_interactions(TINY),
-    )
-    loss = learner.loss(*(torch.tensor([code]) for code in (0, 0, 1)))
+    graph, batch = Graph.from_interactions(TINY, vectors), [torch.tensor([n]) for n in (0, 0, 1)]
+    loss = LightGCN(layers=0, reg=0.1).sum_losses(vectors, graph, *batch)
     assert loss.item() == pytest.approx(np.log1p(np.exp(-8.0)) + 0.05 * 14, rel=1e-5)
 
 

@@ -4,16 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from recbias.core.dataset import TrainingData
-from recbias.core.errors import MissingEvidence
 from recbias.core.evidence import check_lists
 from recbias.core.queries import Queries
 from recbias.data.lmrec import LMRecRelease, LMRecSentences
 from recbias.models.given import LMRecLists
 from support.files.lmrec_files import write_release
-from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
 
@@ -53,9 +50,3 @@ def test_prices_by_label_are_what_pandas_counts_in_the_file(tmp_path: Path) -> N
         for level in (1.0, 2.0, 4.0):
             assert int((prices[mine] == level).sum()) == counted.get((race, level), 0)
         assert int((prices[mine] == 1.0).sum()) == hand
-
-
-def test_another_dataset_has_no_lists() -> None:
-    data = TrainingData(make_interactions([(0, 0)]))
-    with pytest.raises(MissingEvidence, match="no published lists"):
-        LMRecLists().fit(data, RNG)

@@ -95,17 +95,6 @@ def test_vectors_are_put_in_the_order_of_the_dataset(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.usefixtures("stage_warnings")
-def test_embeddings_are_not_normalized(tmp_path: Path) -> None:
-    vectors = (
-        create_model(tmp_path, score="cosine")
-        .fit(create_data(), np.random.default_rng(0))
-        .embeddings()
-    )
-    assert vectors.items is not None
-    assert vectors.items[:3].tolist() == ITEMS.tolist()
-
-
 @pytest.mark.parametrize("score", ["dot", "cosine"])
 def test_it_fulfils_the_contract_of_recommenders(tmp_path: Path, score: str) -> None:
     data = make_checkerboard()

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 
 from recbias.core.dataset import AnyArray, Split, TrainingData
 from recbias.models.fitted import restore_matrix
-from recbias.models.implicit import ImplicitALS, ImplicitItemKNN
+from recbias.models.libraries import ImplicitALS, ImplicitItemKNN
 from recbias.testing import make_checkerboard
 from support.models import recommending
 from support.worlds.small_worlds import make_interactions

@@ -57,5 +57,6 @@ def test_loss_is_that_of_the_masked_items_only() -> None:
     items, windows = torch.arange(6), (torch.tensor([0, 4]), torch.tensor([4, 2]))
     for share, n_masked in ((1.0, 2), (0.0, 6)):
         model = replace(MODEL, mask_share=1.0, last_share=share)
-        loss = model._sum_losses(parameters, torch.Generator().manual_seed(1), items, *windows)
+        noise = torch.Generator().manual_seed(1)
+        loss = model._sum_losses(parameters, items, *windows, noise)
         assert loss.item() == pytest.approx(n_masked * np.log(7), rel=1e-5)

@@ -77,11 +77,11 @@ def test_loss_predicts_each_successor_once() -> None:
     items, windows = torch.arange(6), [torch.tensor(codes) for codes in ([0, 1], [0, 4], [4, 2])]
     unseen = UnseenItems.from_interactions(make_chain(N_ITEMS, 3, 4)[0].train, "cpu")
     noise = torch.Generator().manual_seed(1)
-    loss = MODEL._sum_losses(unseen, parameters, noise, items, *windows)
+    loss = MODEL._sum_losses(unseen, parameters, items, *windows, noise)
     assert loss.item() == pytest.approx(4 * np.log(7), rel=1e-5)
     # one negative a position: 4 times ln 2 for the next item and as much for the negative
     binary = replace(MODEL, loss="binary_cross_entropy", negatives=1)
-    loss = binary._sum_losses(unseen, parameters, noise, items, *windows)
+    loss = binary._sum_losses(unseen, parameters, items, *windows, noise)
     assert loss.item() == pytest.approx(8 * np.log(2), rel=1e-5)
 
 

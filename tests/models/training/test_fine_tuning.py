@@ -110,14 +110,6 @@ def test_summed_gradients_of_parts_equal_those_of_the_batch() -> None:
     np.testing.assert_allclose(parameters[0], parameters[1], rtol=1e-5)
 
 
-def test_the_learning_rate_rises_and_falls_linearly() -> None:
-    schedule = create_plan(warmup=0.25)
-    shares = [schedule.scale_rate(step, 8) for step in range(8)]
-    # 2 steps up; then 6 of 6, 5 of 6, ... 1 of 6
-    assert shares == pytest.approx([0.5, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
-    assert create_plan(warmup=0).scale_rate(0, 8) == 1
-
-
 class Full(Line):
     """A task on a device that has memory for three texts at once."""
 

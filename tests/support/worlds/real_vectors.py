@@ -12,7 +12,7 @@ from recbias.core.dataset import TrainingData
 from recbias.core.evidence import Evidence
 from recbias.data.filters_queries import KCore, Threshold
 from recbias.data.movielens import MovieLens1M
-from recbias.models.implicit import ImplicitALS
+from recbias.models.libraries import ImplicitALS
 from recbias.models.linear import PureSVD
 from support.worlds.evidence_worlds import make_user_queries
 
