@@ -24,7 +24,8 @@ _TITLE_KEYS = (
     *("recommended_movie", "recommendation", "item_title", "item_name", "item", "book", "show"),
     *("片名", "电影名称", "电影名", "电影", "標題", "标题", "名称", "電影", "タイトル", "作品名"),
     *("映画", "제목", "영화", "영화제목", "titre", "titel", "filmtitel", "título", "titulo"),
-    *("nombre", "nom", "película", "pelicula", "filme", "titolo", "tytuł", "название", "фильм", "शीर्षक", "फिल्म"),
+    *("nombre", "nom", "película", "pelicula", "filme", "titolo", "tytuł", "название", "фильм"),
+    *("शीर्षक", "फिल्म"),
     *("العنوان", "الفيلم", "tiêu_đề", "phim", "judul", "başlık"),
 )
 """The keys of an object, columns of a table and labels of lines that hold a title; the first that
@@ -95,7 +96,7 @@ _BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
 """A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
 
 _QUOTED_LIST = re.compile(r"\A\s*[\[(](\s*['\"‘“„].*['\"’”]\s*),?\s*[\])]\s*\Z", re.DOTALL)
-_STRAIGHT = str.maketrans("‘’“”„", "''\"\"\"")
+_STRAIGHT = str.maketrans("‘’“”„", '\'\'"""')
 """A list or tuple of Python, with whatever quotes."""
 
 
@@ -269,9 +270,9 @@ def _list_entries(value: Any) -> list[Any]:
             _name_entry(*pair[0]) if len(pair) == 1 and not _get_text(each, _TITLE_KEYS) else each
             for each, pair in zip(value, pairs, strict=True)
         ]
+    if isinstance(called := value.get("arguments", value.get("parameters")), dict):
+        value = called  # of a tool
     children = {key: child for key, child in value.items() if isinstance(child, (list, dict))}
-    if called := children.get("arguments", children.get("parameters")):  # of a tool
-        return _list_entries(called)
     lists = [child for child in children.values() if isinstance(child, list) and child]
     objects = [child for child in lists if isinstance(child[0], dict)]
     if all(map(_RANK_KEY.fullmatch, value)) and (len(value) > 1 or not lists):

@@ -60,7 +60,8 @@ _ANSWER = re.compile(
 _END = re.compile(
     r"<\|?/(?:answer|response|solution|output|final|final_answer)\|?>|<turn\|>"
     r"|<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end|return|end_response|end_of_solution"
-    r"|end_of_turn|end_of_box)\|>|\[END FINAL RESPONSE\]|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>|\[/?INST\]",
+    r"|end_of_turn|end_of_box)\|>|\[END FINAL RESPONSE\]"
+    r"|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>|\[/?INST\]",
     re.IGNORECASE,
 )
 """The marks after an answer."""
