@@ -12,13 +12,15 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from recbias.core.text import make_printable
-from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Outcome
+from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel, Message, Outcome
 from recbias.language.local_models import Generation, LocalModel, load_model
 from recbias.language.reply_store import MAX_PAUSE
 
@@ -115,9 +117,8 @@ class Backend(ABC):
     def answer(self, requests: Sequence[ChatRequest]) -> Sequence[ChatReply | Failure]:
         """Return the reply to each request, or why there is none."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Close the connections, or release the memory of the model."""
+    def close(self) -> None:  # noqa: B027  nothing to close in a model that is an object
+        """Close the connections."""
 
 
 def open_backend(model: LanguageModel) -> Backend:
@@ -141,20 +142,24 @@ def open_backend(model: LanguageModel) -> Backend:
 class _HttpBackend(Backend):
     """Sends requests one by one; parameters that the server refuses are left out from then on.
 
-    ``path`` is that of the requests below the base URL; ``renamed`` has the other names that
-    parameters have on some servers.
+    ``path`` is that of the requests below the base URL; ``client`` the name of the client in the
+    SDK of the provider; ``parameters`` are those of ``Decoding`` that it has, and ``stop`` its
+    name of that one; ``renamed`` has the other names that parameters have on some servers.
     """
 
     batch_size = 1
     path: ClassVar[str]
+    client: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]] = ("max_tokens", "temperature", "top_p", "top_k")
+    stop: ClassVar[str]
     renamed: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, model: LanguageModel) -> None:
         self.concurrency = model.concurrency
         self._credentials = model.read_credentials()
         self._refused: set[str] = set()
-        self._sdk, client = self._import_sdk()
-        self._client = client(
+        self._sdk: Any = import_module(model.provider)
+        self._client = getattr(self._sdk, self.client)(
             api_key=self._credentials.key or _NO_KEY,
             base_url=model.server,
             default_headers=self._credentials.headers,
@@ -171,15 +176,13 @@ class _HttpBackend(Backend):
         """Close the connections."""
         self._client.close()
 
-    def _import_sdk(self) -> tuple[Any, Any]:
-        """Return the SDK, for its errors, and its client."""
-        import openai
-
-        return openai, openai.OpenAI
+    @abstractmethod
+    def write_messages(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the fields of a request that hold its messages."""
 
     @abstractmethod
-    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the JSON of a request."""
+    def write_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the field of a request that restricts the reply to a JSON Schema."""
 
     @abstractmethod
     def read_reply(self, body: Mapping[str, Any]) -> ChatReply:
@@ -187,7 +190,7 @@ class _HttpBackend(Backend):
 
     def _send(self, request: ChatRequest) -> ChatReply | Failure:
         refused, sdk = sorted(self._refused), self._sdk
-        payload = self._adapt(self.build_payload(request), refused)
+        payload = self._adapt(self._build_payload(request), refused)
         try:
             text = self._client.post(self.path, body=payload, cast_to=str)
             return self._read(text, payload, refused)
@@ -203,6 +206,19 @@ class _HttpBackend(Backend):
             response = error.response
             body = _parse_json(response.content) or re.sub("<[^<>]*>", " ", response.text)
             return self._react(response.status_code, body, response.headers, payload)
+
+    def _build_payload(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the JSON of a request."""
+        decoding, schema = request.decoding, request.decoding.response_schema
+        parameters = {name: getattr(decoding, name) for name in self.parameters}
+        parameters[self.stop] = list(decoding.stop) or None
+        return {
+            "model": request.model,
+            **self.write_messages(request.messages),
+            **{name: value for name, value in parameters.items() if value is not None},
+            **({} if schema is None else self.write_schema(dict(schema))),
+            **decoding.extra_body,
+        }
 
     def _read(
         self, text: str, payload: Mapping[str, Any], refused: Sequence[str]
@@ -269,30 +285,19 @@ class _OpenAIBackend(_HttpBackend):
     """Chat completions of OpenAI and of the servers with its interface."""
 
     path = "/chat/completions"
+    client = "OpenAI"
+    parameters = (*_HttpBackend.parameters, "seed")
+    stop = "stop"
     renamed: ClassVar[Mapping[str, str]] = {"max_tokens": "max_completion_tokens"}
 
-    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the JSON of a request."""
-        decoding, schema = request.decoding, request.decoding.response_schema
-        json_schema = {"name": "reply", "strict": True, "schema": dict(schema or {})}
-        response_format = {"type": "json_schema", "json_schema": json_schema}
-        parameters = {
-            "max_tokens": decoding.max_tokens,
-            "temperature": decoding.temperature,
-            "top_p": decoding.top_p,
-            "top_k": decoding.top_k,
-            "seed": decoding.seed,
-            "stop": list(decoding.stop) or None,
-            "response_format": None if schema is None else response_format,
-        }
-        return {
-            "model": request.model,
-            "messages": [
-                {"role": message.role, "content": message.content} for message in request.messages
-            ],
-            **{name: value for name, value in parameters.items() if value is not None},
-            **decoding.extra_body,
-        }
+    def write_messages(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return all messages."""
+        return {"messages": [asdict(message) for message in messages]}
+
+    def write_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the format of the response."""
+        json_schema = {"name": "reply", "strict": True, "schema": schema}
+        return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
 
     def read_reply(self, body: Mapping[str, Any]) -> ChatReply:
         """Return the reply in the message of the first choice."""
@@ -310,36 +315,18 @@ class _AnthropicBackend(_HttpBackend):
     """The messages interface of Anthropic."""
 
     path = "/v1/messages"
+    client = "Anthropic"
+    stop = "stop_sequences"
 
-    def _import_sdk(self) -> tuple[Any, Any]:
-        import anthropic
+    def write_messages(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the messages of the system as one text beside the others."""
+        system = [message.content for message in messages if message.role == "system"]
+        others = [asdict(message) for message in messages if message.role != "system"]
+        return {"messages": others} | ({"system": "\n\n".join(system)} if system else {})
 
-        return anthropic, anthropic.Anthropic
-
-    def build_payload(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the JSON of a request; messages of the system are one text beside the others."""
-        decoding, schema = request.decoding, request.decoding.response_schema
-        output_config = {"format": {"type": "json_schema", "schema": dict(schema or {})}}
-        system = [message.content for message in request.messages if message.role == "system"]
-        parameters = {
-            "system": "\n\n".join(system) or None,
-            "temperature": decoding.temperature,
-            "top_p": decoding.top_p,
-            "top_k": decoding.top_k,
-            "stop_sequences": list(decoding.stop) or None,
-            "output_config": None if schema is None else output_config,
-        }
-        return {
-            "model": request.model,
-            "messages": [
-                {"role": message.role, "content": message.content}
-                for message in request.messages
-                if message.role != "system"
-            ],
-            "max_tokens": decoding.max_tokens,
-            **{name: value for name, value in parameters.items() if value is not None},
-            **decoding.extra_body,
-        }
+    def write_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the configuration of the output."""
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
     def read_reply(self, body: Mapping[str, Any]) -> ChatReply:
         """Return the text of the content."""
@@ -370,7 +357,7 @@ class TransformersBackend(Backend):
 
     def answer(self, requests: Sequence[ChatRequest]) -> Sequence[ChatReply | Failure]:
         """Return the reply to each request, or why there is none."""
-        texts = [self._render(request) for request in requests]
+        texts = [self.model.render_chat([*map(asdict, each.messages)]) for each in requests]
         answers: list[ChatReply | Failure | None] = [
             self._check_length(text, request)
             for text, request in zip(texts, requests, strict=True)
@@ -383,14 +370,6 @@ class TransformersBackend(Backend):
             for index, generation in zip(batch, generations, strict=True):
                 answers[index] = _make_reply(generation)
         return [answer for answer in answers if answer is not None]
-
-    def close(self) -> None:
-        """Do nothing: the memory is released with the object."""
-
-    def _render(self, request: ChatRequest) -> str:
-        return self.model.render_chat(
-            [{"role": message.role, "content": message.content} for message in request.messages]
-        )
 
     def _check_length(self, text: str, request: ChatRequest) -> Failure | None:
         """Return why a prompt cannot be answered, None if it can."""
@@ -483,25 +462,17 @@ def _parse_retry_after(headers: Mapping[str, str]) -> float:
     >>> _parse_retry_after({"retry-after": "20"}), _parse_retry_after({"retry-after-ms": "500"})
     (20.0, 0.5)
     """
-    seconds = _parse_number(headers.get("retry-after-ms", "")) / 1000
-    text = headers.get("retry-after", "")
-    seconds = seconds or _parse_number(text) or _parse_date(text)
-    return max(seconds, 0.0)
-
-
-def _parse_number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        return 0.0
-    return number if math.isfinite(number) else 0.0
-
-
-def _parse_date(text: str) -> float:
-    try:
-        return email.utils.parsedate_to_datetime(text).timestamp() - time.time()
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
+    milliseconds, text = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
+    readings: tuple[Callable[[], float], ...] = (
+        lambda: float(milliseconds) / 1000,
+        lambda: float(text),
+        lambda: email.utils.parsedate_to_datetime(text).timestamp() - time.time(),
+    )
+    for read in readings:
+        with suppress(ValueError, TypeError, OverflowError):
+            if (seconds := read()) and math.isfinite(seconds):
+                return max(seconds, 0.0)
+    return 0.0
 
 
 def _find_refused(

@@ -56,7 +56,8 @@ class _AttentionLayers:
         text = config.get_text_config(decoder=True)
         window = getattr(text, "sliding_window", None)
         kinds = frozenset(getattr(text, "layer_types", None) or [_SLIDING if window else _FULL])
-        others = sorted(kinds - {_FULL, _SLIDING} | _find_local_layers(text))
+        local = {"local"} & {*getattr(text, "attention_layers", ())}  # of GPT-Neo, by order
+        others = sorted(kinds - {_FULL, _SLIDING} | local)
         if others:
             message = f"a model with layers of the kind {others[0]} cannot score texts together"
             raise Contradiction(message, where="model", remedy=_REMEDY)
@@ -73,11 +74,6 @@ class _AttentionLayers:
         kinds = {_FULL: is_visible, _SLIDING: is_visible & is_near}
         masks = {kind: _to_mask(kinds[kind], dtype, device) for kind in self.kinds}
         return masks if len(masks) > 1 else next(iter(masks.values()))
-
-
-def _find_local_layers(config: Any) -> set[str]:
-    """Return the kinds of layers that GPT-Neo limits to a window by the order of the tokens."""
-    return set(getattr(config, "attention_layers", ())) & {"local"}
 
 
 def _to_mask(is_visible: BoolArray, dtype: Any, device: Any) -> Any:
@@ -184,7 +180,7 @@ _TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class _Context:
     """A context that was evaluated.
 
     Args:
@@ -240,13 +236,8 @@ class TextScorer:
             OutOfRange: The context is empty, or it and the longest text exceed the length of the
                 model.
         """
-        return self.divide_by_length(self.sum_trees(self.trees, self.read_context(context)))
-
-    def read_context(self, context: str) -> Context:
-        """Return a context, evaluated once for all texts; errors are those of ``score``."""
-        context_ids = self.model.encode(context)
-        self._check_length(len(context_ids))
-        return self._evaluate_context(context_ids)
+        totals = self._sum_trees(self.trees, self._read_context(context), len(self.texts))
+        return np.asarray(totals / np.array([len(text) for text in self.texts]))
 
     def score_best(
         self, context: str, k: int, *, excluded: BoolArray, offsets: FloatArray | None = None
@@ -271,14 +262,15 @@ class TextScorer:
         """
         n_tokens = np.array([len(text) for text in self.texts])
         penalties = np.zeros(n_tokens.size) if offsets is None else offsets
-        evaluated = self.read_context(context)
+        evaluated = self._read_context(context)
         scores = np.full(n_tokens.size, -np.inf)
         rows, threshold = np.flatnonzero(~excluded), -np.inf
 
         def score_rows(block: AnyArray) -> float:
             totals = self._sum_first_tokens(block, None, evaluated)
             scores[block] = totals / n_tokens[block] - penalties[block]
-            return _select_kth_largest(scores, k) - self._tolerance
+            kth_largest = np.partition(scores, -k)[-k] if scores.size >= k else -np.inf
+            return float(kth_largest) - _SEARCH_TOLERANCES[_name_type(self.model)]
 
         for length in LENGTHS:
             totals = self._sum_first_tokens(rows, length, evaluated)
@@ -292,17 +284,12 @@ class TextScorer:
             score_rows(block)
         return scores
 
-    @property
-    def _tolerance(self) -> float:
-        return _SEARCH_TOLERANCES[_name_type(self.model)]
-
     def _sum_first_tokens(
-        self, rows: AnyArray, length: int | None, context: Context
+        self, rows: AnyArray, length: int | None, context: _Context
     ) -> FloatArray:
         """Return the log-probability of the first tokens of some texts; None for all tokens."""
         texts = [self.texts[row][:length] for row in rows]
-        scorer = replace(self, texts=texts, trees=_build_prefix_trees(texts))
-        return scorer.sum_trees(scorer.trees, context)
+        return self._sum_trees(_build_prefix_trees(texts), context, len(texts))
 
     def _divide(self, rows: AnyArray) -> Iterator[AnyArray]:
         """Yield rows in blocks of about one tree."""
@@ -310,22 +297,31 @@ class TextScorer:
             n_nodes = np.cumsum([len(self.texts[row]) - 1 for row in rows])
             yield from np.split(rows, np.flatnonzero(np.diff(n_nodes // _MAX_NODES)) + 1)
 
-    def sum_trees(self, trees: Sequence[PrefixTree], context: Context) -> FloatArray:
-        """Return the sum of the log-probabilities in trees for each text, ``float64[n]``."""
+    def _sum_trees(self, trees: Sequence[PrefixTree], context: _Context, n: int) -> FloatArray:
+        """Return the sum of the log-probabilities in trees for each of n texts."""
         import torch
 
-        totals = np.zeros(len(self.texts))
+        totals = np.zeros(n)
         with torch.inference_mode():
             for tree in release_between(trees):
                 np.add.at(totals, tree.text_rows, self._score_tree(tree, context))
         return totals
 
-    def divide_by_length(self, totals: FloatArray) -> FloatArray:
-        """Return sums over the tokens of each text as means."""
-        means: FloatArray = totals / np.array([len(text) for text in self.texts])
-        return means
+    def _read_context(self, context: str) -> _Context:
+        """Return a context, evaluated once for all texts; errors are those of ``score``."""
+        tokens = self.model.encode(context)
+        longest = max((len(text) for text in self.texts), default=0)
+        if not tokens:
+            raise OutOfRange("a text is scored after an empty context", remedy="write a prompt")
+        if len(tokens) + longest > self.model.n_positions:
+            message = (
+                f"a context of {len(tokens):,} tokens and a text of {longest:,} exceed the "
+                f"{self.model.n_positions:,} tokens of the model"
+            )
+            raise OutOfRange(message, remedy="shorten the history (max_history), or the prompt")
+        return self._evaluate_context(tokens)
 
-    def _evaluate_context(self, context_ids: _Tokens) -> Context:
+    def _evaluate_context(self, context_ids: _Tokens) -> _Context:
         import torch
         from transformers import DynamicCache
 
@@ -333,18 +329,7 @@ class TextScorer:
         with torch.inference_mode():
             ids = torch.tensor([context_ids], device=self.model.device)
             logits = self.model.network(ids, past_key_values=cache, use_cache=True).logits
-            return Context(cache, logits[:, -1].float().log_softmax(dim=-1))
-
-    def _check_length(self, n_context: int) -> None:
-        longest = max((len(text) for text in self.texts), default=0)
-        if not n_context:
-            raise OutOfRange("a text is scored after an empty context", remedy="write a prompt")
-        if n_context + longest > self.model.n_positions:
-            message = (
-                f"a context of {n_context:,} tokens and a text of {longest:,} exceed the "
-                f"{self.model.n_positions:,} tokens of the model"
-            )
-            raise OutOfRange(message, remedy="shorten the history (max_history), or the prompt")
+            return _Context(cache, logits[:, -1].float().log_softmax(dim=-1))
 
     def _check_sharing(self) -> None:
         """Refuse a model that does not respect the masks: by the longest text of a tree."""
@@ -367,7 +352,7 @@ class TextScorer:
             message = f"a model of the type {kind} cannot score texts together: {fault}"
             raise Contradiction(message, where="model", remedy=_REMEDY)
 
-    def _score_tree(self, tree: PrefixTree, context: Context) -> AnyArray:
+    def _score_tree(self, tree: PrefixTree, context: _Context) -> AnyArray:
         """Return the log-probability of each token of each text of a tree, ``float64[t]``."""
         scores = np.empty(tree.nodes.size)
         is_first = tree.nodes < 0
@@ -428,10 +413,6 @@ def _measure_difference(
 
 def _name_type(model: LocalModel) -> str:
     return str(model.network.dtype).removeprefix("torch.")
-
-
-def _select_kth_largest(scores: FloatArray, k: int) -> float:
-    return float(np.partition(scores, -k)[-k]) if scores.size >= k else -np.inf
 
 
 _MAX_TREE_NODES = 256  # the largest number of tokens in a tree: attention within it is quadratic

@@ -146,18 +146,13 @@ def _load_weights(auto: Any, source: Source, **options: Any) -> Any:
     """Return a model with all its weights; missing ones would be initialised at random."""
     options |= {"use_safetensors": True, "output_loading_info": True, **_LOCAL}
     model, info = auto.from_pretrained(source.folder, **options)
-    _refuse_missing_weights(source, info)
-    return model
-
-
-def _refuse_missing_weights(source: Source, info: Mapping[str, Any]) -> None:
-    """Raise MissingFile if a model was loaded without some of its weights."""
     missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
     if missing:
         message = (
             f"the weights in {source.folder} belong to another model: no {', '.join(missing)}"
         )
         raise MissingFile(message, where=source.setting, remedy=COMPLETE_MODEL)
+    return model
 
 
 def count_positions(network: Any, tokenizer: Any) -> int:

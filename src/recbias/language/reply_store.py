@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from recbias.core.context import warn
 from recbias.core.errors import MissingFile, Unwritable
@@ -93,7 +93,7 @@ class ReplyStore:
         entry = {"address": request.address, **origin, "sample": request.sample, **asdict(reply)}
         del entry["cached"]
         line = f"{json.dumps(entry)}\n".encode()
-        with _report_unwritable(self.folder):
+        with _report_unwritable(self.folder, _NOT_STORED):
             if self._descriptor is None:
                 self._descriptor = _create_file(self.folder)
             if os.write(self._descriptor, line) < len(line):
@@ -109,7 +109,7 @@ class ReplyStore:
         """
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
-            with _report_unwritable(self.folder), os.fdopen(descriptor):
+            with _report_unwritable(self.folder, _NOT_STORED), os.fdopen(descriptor):
                 write_to_disk(descriptor)
 
     def _keep(self, address: str, reply: ChatReply) -> None:
@@ -141,14 +141,17 @@ def _create_file(folder: Path) -> int:
     return os.open(folder / name, flags, 0o644)
 
 
+_NOT_STORED = "a reply cannot be stored"
+
+
 @contextmanager
-def _report_unwritable(folder: Path) -> Iterator[None]:
+def _report_unwritable(path: Path, fault: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"a reply cannot be stored: {error.strerror or error}"
+        message = f"{fault}: {error.strerror or error}"
         remedy = "free disk space, or make the folder writable, then run again"
-        raise Unwritable(message, where=str(folder), remedy=remedy) from error
+        raise Unwritable(message, where=str(path), remedy=remedy) from error
 
 
 def _parse_line(line: bytes) -> tuple[str, ChatReply] | None:
@@ -175,8 +178,6 @@ _PER_MILLION = 1e-6
 
 _MAX_SPACING = 86_400.0  # the longest pause after the tokens of requests, in seconds
 _KEPT_SECONDS = 7 * 86_400  # how long the spending of a run is kept after its last request
-
-_REMEDY = "free disk space, or make the folder writable, then run again"
 
 
 class Spending(NamedTuple):
@@ -266,8 +267,10 @@ class SharedLimits:
     @property
     def n_sent(self) -> int:
         """The requests of the run until now, repeated ones included, if there is a budget."""
-        content = self.path.read_bytes() if self.path.exists() else b""
-        return self._get_spent(_parse(content)).requests
+        return self._get_spent(self._read()).requests
+
+    def _read(self) -> dict[str, Any]:
+        return _parse(self.path.read_bytes() if self.path.exists() else b"")
 
     def reserve(self, estimate: Spending) -> _Permission:
         """Reserve a request, or return when to ask again.
@@ -276,8 +279,7 @@ class SharedLimits:
             Unwritable: The folder cannot be written.
         """
         if not self._is_counting:
-            content = self.path.read_bytes() if self.path.exists() else b""
-            return _Permission(wait=self._compute_wait(_parse(content)))
+            return _Permission(wait=self._compute_wait(self._read()))
         with self._change() as state:
             if wait := self._compute_wait(state):
                 return _Permission(wait=wait)
@@ -335,26 +337,17 @@ class SharedLimits:
     @contextmanager
     def _change(self) -> Iterator[dict[str, Any]]:
         """Lock the file, yield its content, and replace it by one write."""
-        try:
-            with _open_file(self.path) as stream:
+        with _report_unwritable(self.path, "cannot be written"):
+            if not self.path.exists():
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.touch()
+            with self.path.open("r+b") as stream:
                 lock_file(stream.fileno())
                 content = stream.read()
                 state = _parse(content)
                 yield state
                 stream.seek(0)
                 stream.write(json.dumps(state).encode().ljust(len(content)))
-        except OSError as error:
-            message = f"cannot be written: {error.strerror or error}"
-            raise Unwritable(message, where=str(self.path), remedy=_REMEDY) from error
-
-
-def _open_file(path: Path) -> BinaryIO:
-    try:
-        return path.open("r+b")
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        return path.open("r+b")
 
 
 def _parse(content: bytes) -> dict[str, Any]:

@@ -257,23 +257,30 @@ _BLOCK = 64  # how many titles of one year and about one length are compared at 
 
 
 @dataclass(frozen=True, eq=False)
-class _NearestItems:
-    """The nearest item of each title.
+class TitleMatches:
+    """The item of each title.
 
     Args:
-        codes: The item, ``int32[n]``; -1 if none is similar enough.
-        scores: The similarity, ``float64[n]``, 0 to 100; NaN if none is similar enough.
-        ambiguous: Whether another item is as similar and as close in the year.
+        codes: The item, ``int32[n]``; -1 if the catalogue has no such title.
+        scores: The similarity, ``float64[n]``: 100 for an exact match, NaN without a match.
+        exact: Whether a form of the title equals one of the item.
+        ambiguous: Whether another item matched as well, so that popularity decided.
     """
 
     codes: Codes
-    scores: AnyArray
+    scores: npt.NDArray[np.float64]
+    exact: BoolArray
     ambiguous: BoolArray
+
+    def take(self, rows: AnyArray | list[int]) -> TitleMatches:
+        """Return the matches of some titles."""
+        columns: tuple[AnyArray, ...] = self.codes, self.scores, self.exact, self.ambiguous
+        return TitleMatches(*(column[rows] for column in columns))
 
 
 def find_nearest_items(
     forms: Sequence[str], years: Codes, entries: _TitleEntries, threshold: float
-) -> _NearestItems:
+) -> TitleMatches:
     """Return the nearest item of each title that is at least as similar as the threshold.
 
     The similarity is ``rapidfuzz.fuzz.ratio`` of the forms without leading articles. Both must
@@ -317,7 +324,7 @@ def find_nearest_items(
 
 def _select_nearest(
     pairs: AnyArray, forms: Sequence[str], years: Codes, entries: _TitleEntries
-) -> _NearestItems:
+) -> TitleMatches:
     nearest = np.full(len(forms), -1, dtype=np.int32)
     scores = np.full(len(forms), np.nan)
     ambiguous = np.zeros(len(forms), dtype=bool)
@@ -336,27 +343,10 @@ def _select_nearest(
     ties = (score == score[start]) & (difference == difference[start]) & (codes != codes[start])
     nearest[position[first]], scores[position[first]] = codes[first], score[first]
     ambiguous[position[ties]] = True
-    return _NearestItems(nearest, scores, ambiguous)
+    return TitleMatches(nearest, scores, np.zeros_like(ambiguous), ambiguous)
 
 
 _EXACT_SCORE = 100.0  # the score of a title that equals a form of a title of the catalogue
-
-
-@dataclass(frozen=True, eq=False)
-class TitleMatches:
-    """The item of each title.
-
-    Args:
-        codes: The item, ``int32[n]``; -1 if the catalogue has no such title.
-        scores: The similarity, ``float64[n]``: 100 for an exact match, NaN without a match.
-        exact: Whether a form of the title equals one of the item.
-        ambiguous: Whether another item matched as well, so that popularity decided.
-    """
-
-    codes: Codes
-    scores: npt.NDArray[np.float64]
-    exact: BoolArray
-    ambiguous: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,13 +400,7 @@ class CatalogueTitles:
             positions.setdefault((title, year or NO_YEAR), len(positions))
             for title, year in zip(titles, years, strict=True)
         ]
-        matches = self._match_distinct(list(positions))
-        return TitleMatches(
-            matches.codes[inverse],
-            matches.scores[inverse],
-            matches.exact[inverse],
-            matches.ambiguous[inverse],
-        )
+        return self._match_distinct(list(positions)).take(inverse)
 
     def _match_distinct(self, titles: Sequence[tuple[str, int]]) -> TitleMatches:
         listed = [self._find_exact(title, year) for title, year in titles]
