@@ -311,7 +311,7 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
 def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
     definitions, records = collect_definitions(run), to_records(estimates)
     compared: dict[tuple[object, ...], float] = {}
-    keys, undefined = [], []
+    keys = []
     for row in records:
         metric = definitions[get_title(row)]
         settings = {name: each for name, each in metric.parameters.items() if name != "gap"}
@@ -321,8 +321,10 @@ def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
             is_uncertain = parse_uncertain_label(metric.by) is not None
             before = compared.get(key, 0.0)
             compared[key] = (max if is_uncertain else operator.add)(before, row["undefined"])
-    for row, key in zip(records, keys, strict=True):
-        undefined.append(compared.get(key, math.nan) if key else row["undefined"])
+    undefined = [
+        compared.get(of_gap, math.nan) if of_gap else row["undefined"]
+        for row, of_gap in zip(records, keys, strict=True)
+    ]
     return estimates.assign(undefined=undefined)
 
 
