@@ -19,7 +19,7 @@ from recbias.core.errors import UnalignedScores
 from recbias.core.measures import METRICS, SIGNIFICANCE, Contrast, Measurement, UnitScores
 from recbias.metrics.perplexity import PerplexityGap
 from recbias.runner.results import ModelMeasurement
-from recbias.runner.significance import compare_models
+from recbias.runner.significance import _limit_differences, compare_models
 from recbias.runner.stages import derive_bootstrap_seed
 from recbias.runner.tradeoffs import (
     VersionDifference,
