@@ -44,9 +44,8 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from recbias.language.model_files import find_model
-from recbias.models.fine_tuning import fine_tune
+from recbias.models.fine_tuning import FineTuning, Task, fine_tune
 from recbias.models.text import EncodingSettings, TextClassifier, Tokens, tokenize_texts
-from recbias.models.training import FineTuning, Task
 
 MAX_LENGTH = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -53,7 +53,7 @@ from recbias.language.local_models import (
 )
 from recbias.models import training
 from recbias.models.debias import Debias, SentenceTraining
-from recbias.models.fine_tuning import fine_tune
+from recbias.models.fine_tuning import FineTuning, fine_tune
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import (
     find_nearest_on_device,
@@ -62,9 +62,8 @@ from recbias.models.gpu import (
     regress_items,
 )
 from recbias.models.linear import EASE, MAX_SINGLE_PRECISION_NORM, PureSVD
-from recbias.models.neumf import NeuMF
+from recbias.models.pair_networks import NeuMF
 from recbias.models.ranking import rank_by_product
-from recbias.models.training import FineTuning
 
 RATE = 1e-5
 

@@ -22,8 +22,7 @@ from recbias.data.sentences import CHBias
 from recbias.language.local_models import LocalModel, ScoringSettings, tokenize_sentences
 from recbias.language.terms import load_terms
 from recbias.models.debias import Debias, SentenceTraining
-from recbias.models.fine_tuning import fine_tune
-from recbias.models.training import FineTuning
+from recbias.models.fine_tuning import FineTuning, fine_tune
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 

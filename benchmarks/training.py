@@ -51,10 +51,9 @@ from recbias.data.filters_queries import KCore, Threshold
 from recbias.data.movielens import MovieLens1M
 from recbias.data.splits import RandomHoldout
 from recbias.models.convmf import ConvMF
-from recbias.models.deepfm import DeepFM
 from recbias.models.factorization import AMF, BPRMF, MF, MF2020, PMF, FunkSVD
 from recbias.models.multivae import MultiVAE
-from recbias.models.neumf import NeuMF
+from recbias.models.pair_networks import DeepFM, NeuMF
 
 EPOCHS = 2
 """Epochs of ours and of Cornac's that are timed in a turn, beside the first."""

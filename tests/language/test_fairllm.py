@@ -142,17 +142,6 @@ def test_prompts_have_labels(tmp_path: Path) -> None:
     assert (groups.names, groups.missing) == (("gender=boy", "gender=girl"), 2)
 
 
-def test_n_names_restricts_to_the_first_names(tmp_path: Path) -> None:
-    attributes, names = write_files(tmp_path)
-    source = FaiRLLMPrompts(paths=(attributes,), sentence=SENTENCE, names=names, n_names=1)
-    queries = source.ask(None, None)
-    assert queries.ids.ids.tolist() == [
-        "gender:girl:Ang Lee",
-        "gender:boy:Ang Lee",
-        "neutral:Ang Lee",
-    ]
-
-
 @pytest.mark.parametrize("sentence", ["I am [value].", "I like [name]."])
 def test_a_sentence_needs_both_slots(tmp_path: Path, sentence: str) -> None:
     attributes, names = write_files(tmp_path)

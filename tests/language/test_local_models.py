@@ -20,7 +20,6 @@ from recbias.language.local_models import (
     load_encoder,
     load_model,
     load_token_classifier,
-    load_tokenizer,
 )
 from recbias.language.model_files import find_model
 from support.models.small_causal import (
@@ -54,14 +53,6 @@ def change_config(folder: Path, changes: dict[str, Any]) -> None:
     path = folder / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(config | changes), encoding="utf-8")
-
-
-def test_an_encoder_is_loaded_in_evaluation_mode(folder: Path) -> None:
-    source = find_model(str(folder))
-    encoder = load_encoder(source)
-    assert not encoder.training
-    assert encoder.config.hidden_size == 16
-    assert load_tokenizer(source).mask_token == "[MASK]"
 
 
 def test_a_token_classifier_needs_the_weights_of_its_classifier(folder: Path) -> None:

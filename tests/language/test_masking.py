@@ -21,7 +21,6 @@ from recbias.language.masking import (
     PersonModel,
     TextWords,
     find_people,
-    list_spellings,
 )
 from support.models.small_encoder import write_small_encoder
 from support.worlds.small_worlds import make_interactions
@@ -141,20 +140,6 @@ def test_model_files_are_the_dictionary_or_the_files_of_the_model(tmp_path: Path
 
 def divide(*texts: str) -> TextWords:
     return TextWords.from_texts(np.array(texts, dtype=object))
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("Café-Olé", [("cafe", "ole")]),
-        ("7 & I (Mall) ", [("7", "i", "mall"), ("7", "i")]),
-        ("O'Neal's", [("oneal",), ("oneals",)]),
-        (".*[+", []),
-        ("", []),
-    ],
-)
-def test_list_spellings(name: str, expected: list[tuple[str, ...]]) -> None:
-    assert list_spellings(name) == expected
 
 
 def test_short_words_and_numbers_are_not_distinctive() -> None:

@@ -11,8 +11,15 @@ from torch.nn.functional import conv1d, max_pool1d
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn
-from recbias.models.convmf import ConvLearner, ConvMF, IdNetwork, TextCNN
-from recbias.models.deepfm import Documents, encode_documents, warn_about_missing_texts
+from recbias.models.convmf import (
+    ConvLearner,
+    ConvMF,
+    Documents,
+    IdNetwork,
+    TextCNN,
+    encode_documents,
+    warn_about_missing_texts,
+)
 from recbias.models.factorization import FactorTables
 from recbias.models.training import Dense
 from support.worlds.attribute_worlds import make_item_data

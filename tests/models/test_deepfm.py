@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from recbias.core.dataset import Attributes, Vocabulary
-from recbias.models import deepfm
-from recbias.models.deepfm import (
+from recbias.models import pair_networks
+from recbias.models.pair_networks import (
     DeepFM,
     DeepFMTensors,
     Fields,
     _Side,
+    score_block,
     select_columns,
     sum_crossed_losses,
 )
-from recbias.models.neumf import score_block
 from recbias.models.training import Dense
 from support.models import recommending
 
@@ -138,7 +138,7 @@ def test_exported_scores_equal_scores_of_pairs_up_to_a_constant_per_user(
     rng: np.random.Generator,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deepfm, "ROW_BLOCK", 2)
+    monkeypatch.setattr(pair_networks, "ROW_BLOCK", 2)
     sides = make_fields()
     if not has_attributes:
         sides = (Fields.from_attributes(3, None, ()), Fields.from_attributes(4, None, ()))

@@ -12,8 +12,7 @@ from recbias.core.dataset import AnyArray
 from recbias.models import captured as passes_module
 from recbias.models import training
 from recbias.models.captured import CapturedStep, capture_passes
-from recbias.models.deepfm import DeepFM
-from recbias.models.neumf import NeuMF
+from recbias.models.pair_networks import DeepFM, NeuMF
 from recbias.models.training import iterate_batches
 from support.models.recommending import make_random_data
 

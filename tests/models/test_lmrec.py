@@ -12,8 +12,8 @@ from recbias.core.context import collect_facts, collect_warnings
 from recbias.core.dataset import Ids, Reviews, TrainingData
 from recbias.core.files import OFFLINE
 from recbias.language.model_files import Source
-from recbias.models.lmrec import LMRec
 from recbias.models.text import EncodingSettings, TextClassifier
+from recbias.models.text_classifiers import LMRec
 from support.models.small_encoder import WORDS, write_small_encoder
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions

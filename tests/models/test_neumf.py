@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from recbias.core.dataset import Split
-from recbias.models.neumf import NeuMF, _NeuMFTensors, score_block
+from recbias.models.pair_networks import NeuMF, _NeuMFTensors, score_block
 from recbias.models.training import Dense
 from support.models import recommending
 

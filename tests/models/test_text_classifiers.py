@@ -16,7 +16,6 @@ from recbias.core.dataset import AnyArray, Ids, Reviews, TrainingData
 from recbias.core.errors import NothingLeft
 from recbias.core.evidence import RankedLists
 from recbias.core.queries import Queries
-from recbias.models.lmrec import LMRec
 from recbias.models.text import (
     Blocks,
     ItemClasses,
@@ -24,7 +23,7 @@ from recbias.models.text import (
     recommend_by_reviews,
     tokenize_texts,
 )
-from recbias.models.text_probes import TFIDFLR, EncoderLR, SoftmaxRegression, fit_probe
+from recbias.models.text_classifiers import TFIDFLR, EncoderLR, LMRec, SoftmaxRegression, fit_probe
 from recbias.testing import check_recommender
 from support.models.recommending import make_checkerboard, query_all_users
 from support.models.small_encoder import write_small_encoder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
@@ -130,8 +131,6 @@ class Check:
 class CheckResolver:
     """Finds the metrics and models of checks; faults are recorded in the document.
 
-    Where a section has faults, its names may be those of entries that could not be read.
-
     Args:
         k: The cutoff of a metric without one.
         variants: The labels of the variants of each model that a sweep varies.
@@ -172,10 +171,16 @@ class CheckResolver:
         matches = [label for label in labels if normalize_name(label) == normalize_name(name)]
         if name in labels or len(matches) == 1:
             return name if name in labels else matches[0]
-        if "models" not in self.document.list_faulty_keys():
+        if not self._may_be_faulty("models", name):
             message = f"no model of the spec is called {name!r}"
             self.document.add_fault(where, message, remedy=suggest(name, labels), kind=UnknownName)
         return None
+
+    def _may_be_faulty(self, section: str, name: str) -> bool:
+        """Return whether a name stands in a section of which entries could not be read."""
+        words = re.findall(r"[\w.@-]+", str(self.document.data.get(section)))
+        is_written = normalize_name(name) in map(normalize_name, words)
+        return is_written and section in self.document.list_faulty_keys()
 
     def _find_metric(self, spec: CheckSpec, where: KeyPath) -> PluginSpec | None:
         """Return the metric of a check, None if there is none or several.
@@ -204,7 +209,7 @@ class CheckResolver:
         titles, remedy = [*map(_get_title, self.metrics)], "name one of them"
         if len(same) == 1:
             return same[0]
-        if same or "metrics" not in self.document.list_faulty_keys():
+        if same or not self._may_be_faulty("metrics", name):
             message = f"{wanted} is {' and '.join(map(_get_title, same))}"
             if not same:
                 message = f"{wanted} is not among the metrics of the spec"

@@ -543,7 +543,8 @@ class Builder:
     ) -> dict[str, Any]:
         """Return the valid settings of a mapping by key; record its faults."""
         settings, owner, values = read_settings(cls), owner or self.owner, dict[str, Any]()
-        self.refuse_unknown(raw, settings, place, owner)
+        others = self.entry_keys if owner == self.owner else ()
+        self.refuse_unknown(raw, settings, place, owner, others)
         for name, setting in settings.items():
             if setting.needed and name not in raw:
                 remedy = f"add {name}: {describe_hint(setting.hint)}"
@@ -557,10 +558,15 @@ class Builder:
         return values
 
     def refuse_unknown(
-        self, keys: Iterable[str], settings: Iterable[str], place: KeyPath, owner: str
+        self,
+        keys: Iterable[str],
+        settings: Iterable[str],
+        place: KeyPath,
+        owner: str,
+        others: Iterable[str] = (),
     ) -> None:
-        """Record each key that is not a setting."""
-        names = {*settings, *(self.entry_keys if owner == self.owner else ())}
+        """Record each key that is not a setting; ``others`` are suggested too."""
+        names = {*settings, *others}
         for key in [key for key in keys if key not in settings]:
             message, remedy = f"not a setting of {owner}", suggest(key, names)
             self.document.add_fault(

@@ -24,7 +24,8 @@ _TITLE_KEYS = (
     *("recommended_movie", "recommendation", "item_title", "item_name", "item", "book", "show"),
     *("片名", "电影名称", "电影名", "电影", "標題", "标题", "名称", "電影", "タイトル", "作品名"),
     *("映画", "제목", "영화", "영화제목", "titre", "titel", "filmtitel", "título", "titulo"),
-    *("película", "pelicula", "filme", "titolo", "tytuł", "название", "фильм", "शीर्षक", "फिल्म"),
+    *("nombre", "nom", "película", "pelicula", "filme", "titolo", "tytuł", "название", "фильм"),
+    *("शीर्षक", "फिल्म"),
     *("العنوان", "الفيلم", "tiêu_đề", "phim", "judul", "başlık"),
 )
 """The keys of an object, columns of a table and labels of lines that hold a title; the first that
@@ -84,6 +85,8 @@ class ParsedReply:
 _LIST_HEADING = re.compile(
     r"^[^\w\n]{0,9}(?:(?:my|the|your|our|here are) )?(?:(?:top \d+|final|film|movie) )?"
     r"(?:recommendations|suggestions|picks|list|ranking)[^\w\n]{0,9}$"
+    r"|^\W{0,9}(?:[^\W\d]{2,6} )?(?:empfehlungen|recommandations|recomendaciones|recomendações"
+    r"|raccomandazioni|consigli|рекомендации|推荐|推薦|おすすめ|추천)\W{0,9}$"
     r"|\b(?:corrected|revised|updated|final) (?:recommendations|list|ranking)\b.{0,80}:\W{0,9}$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -91,6 +94,10 @@ _LIST_HEADING = re.compile(
 
 _BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
 """A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
+
+_QUOTED_LIST = re.compile(r"\A\s*[\[(](\s*['\"‘“„].*['\"’”]\s*),?\s*[\])]\s*\Z", re.DOTALL)
+_STRAIGHT = str.maketrans("‘’“”„", '\'\'"""')
+"""A list or tuple of Python, with whatever quotes."""
 
 
 def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None) -> ParsedReply:
@@ -121,7 +128,11 @@ def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None
         k: The largest number of titles.
         is_title: Whether the catalogue has a title; None without a catalogue.
     """
-    text = _BRACKETS.sub(r"\1", _write_signs(text[:_MAX_REPLY_LENGTH]))
+    text = _write_signs(text[:_MAX_REPLY_LENGTH])
+    if quoted := _QUOTED_LIST.match(text):
+        text = f"[{quoted[1].translate(_STRAIGHT)}]"
+    else:
+        text = _BRACKETS.sub(r"\1", text)
     heading = max((mark.end() for mark in _LIST_HEADING.finditer(text)), default=0)
     proposals = _read_json(text, k) or _read_lines(text[heading:], k) or _read_lines(text, k)
     if is_title is not None and not any(proposal.year for proposal in proposals):
@@ -259,6 +270,8 @@ def _list_entries(value: Any) -> list[Any]:
             _name_entry(*pair[0]) if len(pair) == 1 and not _get_text(each, _TITLE_KEYS) else each
             for each, pair in zip(value, pairs, strict=True)
         ]
+    if isinstance(called := value.get("arguments", value.get("parameters")), dict):
+        value = called  # of a tool
     children = {key: child for key, child in value.items() if isinstance(child, (list, dict))}
     lists = [child for child in children.values() if isinstance(child, list) and child]
     objects = [child for child in lists if isinstance(child[0], dict)]
@@ -296,14 +309,15 @@ def _read_entry(entry: Any) -> _Proposal:
 
 
 def _get_text(entry: Any, keys: tuple[str, ...]) -> str:
-    """Return the text or number of the first key that occurs; a title may be in an object."""
+    """Return the text or number of the first key; a title may be in an object, or be one."""
     if not isinstance(entry, dict):
         return ""
     values = {_spell_key(key): value for key, value in entry.items()}
     present = [values[key] for key in keys if key in values]
     texts = [str(value) for value in present if isinstance(value, (str, int))]
     inner = [_get_text(value, keys) for value in values.values() if isinstance(value, dict)]
-    return next(iter([*texts, *inner]), "")
+    named = [str(next(iter(value.values()), "")) for value in present if isinstance(value, dict)]
+    return next(filter(None, [*texts, *inner, *named]), "")
 
 
 def _spell_key(key: str) -> str:
@@ -368,7 +382,7 @@ def _find_rows(lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         has_header = (rules and barred[0] < rules[0]) or _has_title_key(cells[0])
         return (cells[0], cells[1:]) if has_header else ([], cells)
     for row, line in enumerate(lines[:_MAX_HEADER_LINES]):
-        for separator in "\t;,":
+        for separator in "\t;|,":
             header = line.split(separator)
             if len(header) > 1 and _has_title_key(header) and not line.endswith(_SENTENCE_END):
                 cells = [*csv.reader(lines[row + 1 :], delimiter=separator, skipinitialspace=True)]
@@ -411,7 +425,9 @@ def _join_names(keys: Sequence[str]) -> str:
 
 
 _LABEL = re.compile(
-    rf"[*_]*{_join_names(_TITLE_KEYS)}(?: ?#?\d{{1,3}})?[*_]* ?:[*_]* ?(?=.)", re.IGNORECASE
+    rf"[*_]*{_join_names(_TITLE_KEYS)}"
+    r"(?:(?: ?#?\d{1,3})?[*_]* ?:| ?(?:n[°º.] ?)?\d{1,3}[*_]* ?[:–—-])[*_]* ?(?=.)",
+    re.IGNORECASE,
 )
 """The label of a title: ``Title:``, ``Movie 1:``."""
 
@@ -428,7 +444,7 @@ _CHINESE = "一二三四五六七八九十"
 _NUMBER = re.compile(
     rf"""
     [#№]\ ?(\d{{1,3}})\b[ .:)-]*                          # number sign
-    | (\d{{1,3}})(?:st|nd|rd|th|er|re|e|ème)(?:\ \w+)?\ ?[-–.:)]\ ?    # 1st place:
+    | (\d{{1,3}})(?:st|nd|rd|th|er|re|e|ème|ª)(?:\ \w+)?\ ?[-–.:)]\ ?    # 1st place:
     | (\d{{1,3}})\ ?[.)\]、º°]{{1,2}}(?!\d)               # 1.
     | (\d{{1,3}})[位위]\ ?[.:)-]?\ ?
     | \[(\d{{1,3}})\]
@@ -441,7 +457,7 @@ _NUMBER = re.compile(
 
 _COUNT = re.compile(
     r"""
-    (?:(?:no|nr|rank|number|pick|option|top|platz|place|position|n[°º])\.?\ ?)?
+    (?:(?:no|nr|rank|number|pick|option|top|platz|place|position|n[°º]|ลำดับ|อันดับ)\.?\ ?)?
     (?: (?P<digits>\d{1,3})(?:\ ?:(?!\d)|\ ?[-–—]\ )      # 1: and 1 -
       | \((?P<bracketed>\d{1,3})\)\ ?
       | (?P<roman>[ivx]{1,4})[.)][ ]
@@ -454,7 +470,7 @@ _COUNT = re.compile(
 
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii")
 _RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}")  # of Markdown, between the list and other text
-_RUN = re.compile(r"(?:^|(?<=[\s,;:]))\(?(\d{1,2})([.)、])\s*(?=\D)")
+_RUN = re.compile(r"(?:^|(?<=[\s,;:、]))\(?(\d{1,2})([.)、])\s*(?=\D)")
 
 
 @dataclass(frozen=True)
@@ -653,6 +669,11 @@ def _order_countdown(group: list[_Line]) -> list[_Line]:
 _SENTENCE_END = (".", ":", "?", "!", "。", "।", "؟")
 _DESCRIBED = re.compile(rf"[^.:]{{1,80}}\({YEAR}\) ?[:–—-]")
 _TITLE_MARK = re.compile("[《『]")
+_SEEN = re.compile(
+    r"\A[^\n]{0,200}?(?:看过|看過|喜欢|喜歡|観た|見た)[^\n]{0,200}?(?:推荐|推薦|おすすめ|勧め)"
+    r"(?=[^\n]{0,200}[《『])"
+)
+"""Films that a user knows, before those that are recommended in the same sentence."""
 _INTRODUCTION = re.compile(
     r"\b(?:answer|here|my|your|picks|recom\w*|suggest\w*|sug[ei]r\w*|movies|films?|filme|list|titles"
     r"|películas|empf\w*|consigli\w*|рекоменд\w*|фильм\w*)\b|推荐|推薦|おすすめ|추천|电影|映画|영화",
@@ -673,6 +694,7 @@ def _skip_introduction(text: str) -> str:
 
     It is a sentence of titles if it has several in marks of titles or after a colon.
     """
+    text = _SEEN.sub("", text)
     is_sentence = text.endswith(_SENTENCE_END) and not _DESCRIBED.match(text)
     marks = [*_TITLE_MARK.finditer(text)]
     if marks and (len(marks) > 1 or not marks[0].start() or not is_sentence):
@@ -702,7 +724,7 @@ def _select_unmarked(lines: Sequence[_Line]) -> list[_Line]:
     return titles if is_list else []
 
 
-_YEAR_FIRST = re.compile(rf"\W*{YEAR}(?:年|년)?[)\]]?\s*[:–—-]\s*(?=\S)")
+_YEAR_FIRST = re.compile(rf"\W*{YEAR}(?:年|년)?[)\]]?(?:\s*[:–—-]\s*(?=\S)| (?=[^\W\d]))")
 
 
 def _move_years(texts: Sequence[str]) -> list[str]:
@@ -727,7 +749,7 @@ _QUOTED = re.compile(r"[\"“„«《〈「『]([^\"“”„«»《》〈〉「
 _AND = r"(?:and\b|und\b|et\b|e\b|y\b|и\b|和|与|及|と)"
 _SEPARATORS = ",;/|&•+、>→"
 _BETWEEN_TITLES = re.compile(
-    rf"\s*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?", re.IGNORECASE
+    rf"[\s\"”“»]*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?", re.IGNORECASE
 )
 _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
 _SEMICOLON = re.compile(r";(?![^()]*\))")

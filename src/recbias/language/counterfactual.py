@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from recbias.core.context import report_progress
 from recbias.core.dataset import AnyArray, Ids
 from recbias.formats.yaml import read_marked
 from recbias.language.masking import TextWords, divide_into_blocks
@@ -138,7 +137,7 @@ def make_counterfactuals(
     ([0, 2], ['He likes his soup.', 'I met Brad'])
     """
     rows, copies = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=object)]
-    for block_rows, block in divide_into_blocks(texts):
+    for block_rows, block in divide_into_blocks(texts, "copying reviews"):
         codes = swaps.encode(block)
         swapped = np.flatnonzero(codes >= 0)
         replacements = swaps.sample(block.text[swapped], codes[swapped], rng)
@@ -149,7 +148,6 @@ def make_counterfactuals(
         copied = np.unique(block.text[swapped])
         rows.append(block_rows[copied])
         copies.append(block.replace_pieces(copied, block.positions[swapped], new))
-        report_progress("copying reviews", int(block_rows[-1]) + 1, len(texts))
     return np.concatenate(rows), np.concatenate(copies)
 
 

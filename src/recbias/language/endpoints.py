@@ -25,14 +25,15 @@ from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_model_files
 
 _NAMES = (
-    r"(?:\w{1,20}[:|])?(?:ant_?)?(?:think(?:ing|_\w+)?|thoughts?|thought_process|reason(?:ing)?"
+    r"(?:\w{1,20}[:|]|longcat_)?(?:ant_?)?(?:think(?:ing|_\w+)?|thoughts?|thought_process|reason(?:ing)?"
     r"|reasoning_scratchpad|scratchpad|analysis|reflection|inner_monologue|chain_of_thought)"
 )
 _OPEN = re.compile(
     rf"<\|?(?:start_|begin_of_)?{_NAMES}(?:\s[^<>]{{0,80}})?\|?>|\[think(?:ing)?\]|◁think▷"
     r"|<\|inner_prefix\|>|<unused94>(?:thought)?|<\|channel>"
     r"|<\|channel\|>(?:analysis|commentary)|(?-i:\Aanalysis(?=[A-Z]))|<\|im_start\|>think"
-    r"|\A\W*here(?:['’]s| is) my thought process:|\A\s*thinking\.\.\.",
+    r"|\A\W*here(?:['’]s| is| are) my (?:thought process|reasoning steps):"
+    r"|\A\s*thinking\.\.\.|<ctrl94>(?:thought)?",
     re.IGNORECASE,
 )
 """The marks before the thought of families of models."""
@@ -42,14 +43,15 @@ _CLOSE = re.compile(
     r"|<\|inner_suffix\|>|<unused95>|<channel\|>"
     r"|<\|channel\|>final[^<]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>"
     r"|(?-i:assistantfinal(?![a-z]))|<\|im_start\|>answer"
-    r"|here(?:['’]s| is) my response:|\.\.\.done thinking\.?",
+    r"|here(?:['’]s| is) my response:|\.\.\.done thinking\.?|<ctrl95>"
+    r"|\[BEGIN FINAL RESPONSE\]|(?:<\|end\|>)?<\|begin\|>assistant(?:<\|content\|>)?",
     re.IGNORECASE,
 )
 """The marks after it."""
 
 _ANSWER = re.compile(
     r"<\|?(?:answer|response|solution|output|final|final_answer|start_response"
-    r"|begin_of_solution)\|?>(?=\s*\S)"
+    r"|begin_of_solution|begin_of_box)\|?>(?=\s*\S)"
     r"|^[^\w\n]{0,9}(?:(?:my|the) )?(?:final )?answer[^\w\n]{0,9}$(?=\s*\S)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -58,7 +60,8 @@ _ANSWER = re.compile(
 _END = re.compile(
     r"<\|?/(?:answer|response|solution|output|final|final_answer)\|?>|<turn\|>"
     r"|<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end|return|end_response|end_of_solution"
-    r"|end_of_turn)\|>|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>|\[/?INST\]",
+    r"|end_of_turn|end_of_box)\|>|\[END FINAL RESPONSE\]"
+    r"|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>|\[/?INST\]",
     re.IGNORECASE,
 )
 """The marks after an answer."""
@@ -72,6 +75,9 @@ _FOLDED = re.compile(
 )
 """Thought as Open WebUI and other servers fold it."""
 
+_ESCAPED = re.compile(rf"&lt;(/?{_NAMES})&gt;", re.IGNORECASE)
+_BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
+
 
 def find_answer(text: str) -> str | None:
     r"""Return a text without the thought of the model; None if it ends within its thought.
@@ -84,7 +90,7 @@ def find_answer(text: str) -> str | None:
     >>> find_answer("<think>Heat? No") is None
     True
     """
-    text = _FOLDED.sub(r"<think>\1</think>", text)
+    text = _FOLDED.sub(r"<think>\1</think>", _ESCAPED.sub(r"<\1>", text))
     marks = [(mark.start(), mark.end(), False) for mark in _CLOSE.finditer(text)]
     marks += [(mark.start(), mark.end(), True) for mark in _OPEN.finditer(text)]
     parts: list[str] = []
@@ -100,7 +106,7 @@ def find_answer(text: str) -> str | None:
     answer = _START.sub("", "".join([*parts, text[start:]]))
     if marked := [*_ANSWER.finditer(answer)]:
         answer = answer[marked[-1].end() :]
-    return _END.split(answer, maxsplit=1)[0]
+    return _BOXED.sub(r"\1", _END.split(answer, maxsplit=1)[0])
 
 
 _Role: TypeAlias = Literal["system", "user", "assistant"]  # who a message is from

@@ -425,7 +425,7 @@ class LocalModel:
         """
         import torch
 
-        masked = _MaskedSpans(self, TokenSpans.from_sentences(self.tokenizer, sentences, spans))
+        masked = _MaskedSpans.read(self, sentences, spans)
         values = np.empty((len(spans), len(tokens)))
         columns = torch.from_numpy(np.asarray(tokens, dtype=np.int64)).to(self.network.device)
         distinct, places = masked.find_distinct()
@@ -599,56 +599,6 @@ def read_targets(logits: Any, targets: AnyArray, rows: AnyArray) -> FloatArray:
     return array
 
 
-@dataclass(frozen=True, eq=False)
-class TokenSpans:
-    """The tokens of sentences, without special tokens, and the tokens of spans of characters.
-
-    Args:
-        ids: The tokens of each sentence.
-        offsets: The first and last character of each token of each sentence.
-        sentence: The sentence of each span, ``int64[m]``.
-        starts: The first token of each span, ``int64[m]``.
-        ends: The token after each span, ``int64[m]``.
-    """
-
-    ids: list[list[int]]
-    offsets: list[list[tuple[int, int]]]
-    sentence: AnyArray
-    starts: AnyArray
-    ends: AnyArray
-
-    @classmethod
-    def from_sentences(
-        cls, tokenizer: Any, sentences: Sequence[str], spans: AnyArray
-    ) -> TokenSpans:
-        """Return the tokens of sentences.
-
-        Args:
-            tokenizer: A fast tokenizer.
-            sentences: The sentences.
-            spans: The sentence, and the first and last character of each span, ``int64[m, 3]``.
-        """
-        options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
-        encoded = tokenizer(list(sentences), **options) if sentences else None
-        ids: list[list[int]] = encoded.input_ids if encoded is not None else []
-        offsets = encoded.offset_mapping if encoded is not None else []
-        starts, ends = np.empty((2, len(spans)), dtype=np.int64)
-        order = np.argsort(spans[:, 0], kind="stable")
-        bounds = np.searchsorted(spans[order, 0], np.arange(len(sentences) + 1))
-        for row in range(len(sentences)):
-            of_row = order[bounds[row] : bounds[row + 1]]
-            if of_row.size:
-                places = np.array(offsets[row], dtype=np.int64).reshape(-1, 2)
-                starts[of_row] = np.searchsorted(places[:, 1], spans[of_row, 1], side="right")
-                ends[of_row] = np.searchsorted(places[:, 0], spans[of_row, 2], side="left")
-        return cls(ids, offsets, spans[:, 0], starts, np.maximum(starts, ends))
-
-    @property
-    def sizes(self) -> AnyArray:
-        """The number of tokens of the sentence of each span, ``int64[m]``."""
-        return np.array([len(tokens) for tokens in self.ids], dtype=np.int64)[self.sentence]
-
-
 def batch_by_tokens(
     lengths: AnyArray, max_tokens: int, max_texts: int = 2**31
 ) -> Iterator[AnyArray]:
@@ -707,10 +657,38 @@ def _select_logits(network: Any, tokens: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class _MaskedSpans:
-    """Sentences with one masked span each, between the special tokens of the model."""
+    """Sentences with one masked span each, between the special tokens of the model.
+
+    Args:
+        model: The model.
+        ids: The tokens of each sentence, without special tokens.
+        sentence: The sentence of each span, ``int64[m]``.
+        starts: The first token of each span, ``int64[m]``.
+        ends: The token after each span, ``int64[m]``.
+    """
 
     model: LocalModel
-    tokens: TokenSpans
+    ids: list[list[int]]
+    sentence: AnyArray
+    starts: AnyArray
+    ends: AnyArray
+
+    @classmethod
+    def read(cls, model: LocalModel, sentences: Sequence[str], spans: AnyArray) -> _MaskedSpans:
+        """Return sentences with spans: the sentence, and the first and last character of each."""
+        options = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
+        encoded = model.tokenizer(list(sentences), **options) if sentences else {}
+        starts, ends = np.empty((2, len(spans)), dtype=np.int64)
+        order = np.argsort(spans[:, 0], kind="stable")
+        bounds = np.searchsorted(spans[order, 0], np.arange(len(sentences) + 1))
+        for row in range(len(sentences)):
+            of_row = order[bounds[row] : bounds[row + 1]]
+            if of_row.size:
+                places = np.array(encoded["offset_mapping"][row], dtype=np.int64).reshape(-1, 2)
+                starts[of_row] = np.searchsorted(places[:, 1], spans[of_row, 1], side="right")
+                ends[of_row] = np.searchsorted(places[:, 0], spans[of_row, 2], side="left")
+        ids = encoded.get("input_ids", [])
+        return cls(model, ids, spans[:, 0], starts, np.maximum(starts, ends))
 
     @cached_property
     def special(self) -> tuple[list[int], list[int]]:
@@ -728,7 +706,8 @@ class _MaskedSpans:
     @cached_property
     def full_lengths(self) -> AnyArray:
         """The number of tokens of each sentence with its mask, ``int64[m]``."""
-        return np.asarray(self.tokens.sizes - (self.tokens.ends - self.tokens.starts) + 1)
+        sizes = np.array([len(tokens) for tokens in self.ids], dtype=np.int64)
+        return np.asarray(sizes[self.sentence] - (self.ends - self.starts) + 1)
 
     @property
     def is_shortened(self) -> AnyArray:
@@ -750,7 +729,7 @@ class _MaskedSpans:
         """Return the first row of each distinct window, and the window of each row."""
         numbers: dict[bytes, int] = {}
         first: list[int] = []
-        places = np.empty(len(self.tokens.sentence), dtype=np.int64)
+        places = np.empty(len(self.sentence), dtype=np.int64)
         for row in range(len(places)):
             ids, position = self._fill_row(row)
             key = np.array([position, *ids], dtype=np.int64).tobytes()
@@ -761,8 +740,8 @@ class _MaskedSpans:
 
     def _fill_row(self, row: int) -> tuple[list[int], int]:
         before, after = self.special
-        ids = self.tokens.ids[self.tokens.sentence[row]]
-        start, end = int(self.tokens.starts[row]), int(self.tokens.ends[row])
+        ids = self.ids[self.sentence[row]]
+        start, end = int(self.starts[row]), int(self.ends[row])
         n_after = len(ids) - end
         n_left = min(start, max((self.room - 1) // 2, self.room - 1 - n_after))
         n_right = min(n_after, self.room - 1 - n_left)

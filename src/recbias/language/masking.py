@@ -157,8 +157,11 @@ class TextWords:
         return texts
 
 
-def divide_into_blocks(texts: Ids) -> Iterator[tuple[AnyArray, TextWords]]:
-    """Yield texts in blocks of limited size: their indices, and the texts divided into words."""
+def divide_into_blocks(texts: Ids, task: str = "") -> Iterator[tuple[AnyArray, TextWords]]:
+    """Yield texts in blocks of limited size: their indices, and the texts divided into words.
+
+    What is completed of a task is reported after each block.
+    """
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     start = 0
     while start < len(texts):
@@ -167,6 +170,8 @@ def divide_into_blocks(texts: Ids) -> Iterator[tuple[AnyArray, TextWords]]:
         end = max(end, start + 1)
         yield np.arange(start, end), TextWords.from_texts(texts[start:end])
         start = end
+        if task:
+            report_progress(task, end, len(texts))
 
 
 def _mark_ranges(n: int, start: AnyArray, end: AnyArray) -> BoolArray:
@@ -560,7 +565,7 @@ class MaskNames:
         persons = self._load_person_finder()
         tree = self._build_tree(names, reviews, persons)
         texts, n_words, n_masked, n_texts = reviews.texts.copy(), 0, 0, 0
-        for rows, block in _iterate_blocks(reviews.texts, "masking reviews"):
+        for rows, block in divide_into_blocks(reviews.texts, "masking reviews"):
             masked, inner = self._find_names(block, names, tree, reviews.items[rows])
             if persons is not None:
                 masked |= persons.find(block)
@@ -607,7 +612,7 @@ class MaskNames:
     ) -> NameTree:
         """Count the words of all reviews and return the phrases to mask."""
         n_foreign = np.zeros(len(names.vocabulary), dtype=np.int64)
-        for rows, block in _iterate_blocks(reviews.texts, "counting words of reviews"):
+        for rows, block in divide_into_blocks(reviews.texts, "counting words of reviews"):
             n_foreign += names.count_foreign_texts(block, reviews.items[rows])
             if isinstance(persons, FirstNames):
                 persons.learn(block)
@@ -624,12 +629,6 @@ class MaskNames:
         first = np.flatnonzero(lengths)
         end = first + lengths[first]
         return _mark_ranges(lengths.size, first, end), _mark_ranges(lengths.size, first + 1, end)
-
-
-def _iterate_blocks(texts: Ids, task: str) -> Iterator[tuple[AnyArray, TextWords]]:
-    for rows, block in divide_into_blocks(texts):
-        yield rows, block
-        report_progress(task, int(rows[-1]) + 1, len(texts))
 
 
 def _mask_texts(block: TextWords, rows: AnyArray, masked: BoolArray, inner: BoolArray) -> Ids:
@@ -675,7 +674,7 @@ def find_people(texts: Ids, finder: FirstNames | PersonModel, excluded: Ids) -> 
         for _, block in divide_into_blocks(texts):
             finder.learn(block)
     people = np.full(len(texts), None, dtype=object)
-    for rows, block in divide_into_blocks(texts):
+    for rows, block in divide_into_blocks(texts, "finding people"):
         text, mention, before = _find_mentions(block, finder)
         pairs = pd.Series([*zip(mention, before, strict=True)], dtype=object)
         by_text = pairs.groupby(text, sort=True).agg(list)
@@ -688,7 +687,6 @@ def find_people(texts: Ids, finder: FirstNames | PersonModel, excluded: Ids) -> 
                 for person in _leave_out(name, word, names)
             ]
             people[index] = SEPARATOR.join(dict.fromkeys(left)) or None
-        report_progress("finding people", int(rows[-1]) + 1, len(texts))
     return people
 
 
@@ -818,7 +816,7 @@ def find_language(texts: Ids, language: _Code) -> BoolArray:
     [True, False, True, False]
     """
     is_in = np.zeros(len(texts), dtype=bool)
-    for rows, block in divide_into_blocks(texts):
+    for rows, block in divide_into_blocks(texts, "identifying languages"):
         counts = {code: _count_frequent(block, code) for code in get_args(_Code)}
         most = np.max([*counts.values()], axis=0)
         has_script = block.match_words(lambda word: word[0] < "ɐ")  # the letters of Latin end
@@ -827,7 +825,6 @@ def find_language(texts: Ids, language: _Code) -> BoolArray:
             for weights in (None, has_script)
         )
         is_in[rows] = (counts[language] > most - 2) & (2 * n_latin >= n_words)
-        report_progress("identifying languages", int(rows[-1]) + 1, len(texts))
     return is_in
 
 

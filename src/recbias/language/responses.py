@@ -65,19 +65,28 @@ def generate_responses(
     batches = batch_by_tokens(lengths + settings.max_new_tokens, settings.batch_tokens)
     responses, n_completed = [""] * len(contexts), 0
     for number, rows in enumerate(release_between(batches)):
-        texts = writer.generate([prompts[row] for row in rows], settings.seed + number)
-        for row, text in zip(rows.tolist(), texts, strict=True):
-            responses[row] = text
+        generations = writer.model.generate(
+            [prompts[row] for row in rows],
+            max_tokens=settings.max_new_tokens,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            seed=settings.seed + number,
+        )
+        for row, generation in zip(rows.tolist(), generations, strict=True):
+            text = generation.text.strip()
+            is_line = not (writer.has_encoder or writer.has_template)
+            responses[row] = text.partition("\n")[0].strip() if is_line else text
         n_completed += rows.size
         report_progress("responses generated", n_completed, len(contexts))
     return responses
 
 
 class _Writer:
-    """Writes prompts, and reads the responses in what the model generates."""
+    """Writes prompts that fit into the model."""
 
     def __init__(self, model: LocalModel, settings: ResponseSettings) -> None:
-        self.settings, self.n_shortened = settings, 0
+        self.n_shortened = 0
         name = settings.token_types
         token_type = None if name is None else find_token_type(model, name)
         self.model = replace(model, token_type=token_type)
@@ -133,19 +142,3 @@ class _Writer:
         """Return the number of tokens that the model reads of a prompt."""
         tokenizer = self.model.tokenizer
         return len(tokenizer(prompt, add_special_tokens=self.has_encoder).input_ids)
-
-    def generate(self, prompts: Sequence[str], seed: int) -> list[str]:
-        """Return the responses to some prompts."""
-        settings = self.settings
-        generations = self.model.generate(
-            prompts,
-            max_tokens=settings.max_new_tokens,
-            temperature=settings.temperature,
-            top_p=settings.top_p,
-            top_k=settings.top_k,
-            seed=seed,
-        )
-        texts = [generation.text.strip() for generation in generations]
-        if self.has_encoder or self.has_template:
-            return texts
-        return [text.partition("\n")[0].strip() for text in texts]

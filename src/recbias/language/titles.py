@@ -6,13 +6,13 @@ that rapidfuzz finds.
 
 from __future__ import annotations
 
-import functools
 import html
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +142,7 @@ def _remove_accents(title: str) -> str:
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
 
 
-@functools.lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 17)
 def list_title_forms(title: str) -> tuple[str, ...]:
     """Return the normalised forms of a title without year, the closest to the title first.
 
@@ -180,52 +180,6 @@ MAX_YEAR_DIFFERENCE = 1
 """The largest difference between the year of a reply and that of the catalogue."""
 
 _NUMBER = re.compile(r"\d+")
-
-
-@dataclass(frozen=True, eq=False)
-class _TitleEntries:
-    """One row for each form of each title of a catalogue.
-
-    Args:
-        forms: The normalised form.
-        codes: The item, ``int32[e]``.
-        levels: How close the form is to the title as written: 0 is the whole title, ``int32[e]``.
-            Forms without their leading article follow the forms with it.
-        years: The year of the item, ``int32[e]``; 0 if it has none.
-        precedence: The place of the item among all items, by decreasing popularity, then by code,
-            ``int32[e]``: the smallest wins where nothing else decides.
-        rows: The rows of each form.
-    """
-
-    forms: tuple[str, ...]
-    codes: Codes
-    levels: Codes
-    years: Codes
-    precedence: Codes
-    rows: Mapping[str, tuple[int, ...]]
-
-
-def _build_entries(titles: Iterable[str], years: Codes, popularity: AnyArray) -> _TitleEntries:
-    """Return the entries of titles without years."""
-    listed = [
-        (form, code, level)
-        for code, title in enumerate(titles)
-        for level, form in enumerate(_list_search_forms(title))
-    ]
-    rows: dict[str, list[int]] = defaultdict(list)
-    for row, (form, _, _) in enumerate(listed):
-        rows[form].append(row)
-    codes = np.array([code for _, code, _ in listed], dtype=np.int32)
-    precedence = np.empty(years.size, dtype=np.int32)
-    precedence[np.argsort(-popularity, kind="stable")] = np.arange(years.size)
-    return _TitleEntries(
-        tuple(form for form, _, _ in listed),
-        codes,
-        np.array([level for _, _, level in listed], dtype=np.int32),
-        years[codes],
-        precedence[codes],
-        {form: tuple(form_rows) for form, form_rows in rows.items()},
-    )
 
 
 def _list_search_forms(title: str) -> tuple[str, ...]:
@@ -278,74 +232,6 @@ class TitleMatches:
         return TitleMatches(*(column[rows] for column in columns))
 
 
-def find_nearest_items(
-    forms: Sequence[str], years: Codes, entries: _TitleEntries, threshold: float
-) -> TitleMatches:
-    """Return the nearest item of each title that is at least as similar as the threshold.
-
-    The similarity is ``rapidfuzz.fuzz.ratio`` of the forms without leading articles. Both must
-    have the same numbers, so that the parts of a series are not confused, and years that differ
-    by at most one. The nearest has the highest similarity; of several the year decides, then the
-    precedence of the item.
-
-    Args:
-        forms: The normalised titles without leading articles.
-        years: Their years, ``int32[n]``; 0 if they have none.
-        entries: The entries of the catalogue.
-        threshold: The smallest similarity, above 0 to 100.
-    """
-    from rapidfuzz import fuzz, process
-
-    pairs = [np.empty((0, 3))]
-    lengths = np.array([len(form) for form in entries.forms])
-    is_plain = np.array([remove_article(form) == form for form in entries.forms], dtype=bool)
-    candidates = np.flatnonzero(is_plain)
-    candidates = candidates[np.argsort(lengths[candidates], kind="stable")]
-    share = threshold / (200 - threshold)  # by which lengths of similar titles differ at most
-    by_length = np.array(sorted(range(len(forms)), key=lambda row: len(forms[row])), dtype=int)
-    for year in np.unique(years):
-        positions = by_length[years[by_length] == year]
-        difference = _measure_year_difference(entries.years[candidates], year)
-        allowed = candidates[difference <= MAX_YEAR_DIFFERENCE]
-        for start in range(0, positions.size, _BLOCK):
-            block = positions[start : start + _BLOCK]
-            queries = [forms[position] for position in block]
-            least, most = len(queries[0]) * share - 1e-9, len(queries[-1]) / share + 1e-9
-            ends = np.searchsorted(lengths[allowed], [least, most])
-            rows = allowed[ends[0] : ends[1]]
-            choices = [entries.forms[row] for row in rows]
-            scores = process.cdist(
-                queries, choices, scorer=fuzz.ratio, score_cutoff=threshold, dtype=np.float32
-            )
-            query, choice = np.nonzero(scores)
-            pairs.append(np.stack([block[query], rows[choice], scores[query, choice]], axis=1))
-    return _select_nearest(np.concatenate(pairs), forms, years, entries)
-
-
-def _select_nearest(
-    pairs: AnyArray, forms: Sequence[str], years: Codes, entries: _TitleEntries
-) -> TitleMatches:
-    nearest = np.full(len(forms), -1, dtype=np.int32)
-    scores = np.full(len(forms), np.nan)
-    ambiguous = np.zeros(len(forms), dtype=bool)
-    equal = [
-        _list_numbers(forms[position]) == _list_numbers(entries.forms[row])
-        for position, row in pairs[:, :2].astype(int)
-    ]
-    pairs = pairs[np.array(equal, dtype=bool)]
-    position, row = pairs[:, :2].astype(int).T
-    difference = _measure_year_difference(entries.years[row], years[position])
-    order = np.lexsort([entries.precedence[row], difference, -pairs[:, 2], position])
-    position, row, score = position[order], row[order], pairs[order, 2]
-    difference, codes = difference[order], entries.codes[row]
-    first = np.append(True, position[1:] != position[:-1])[: position.size]
-    start = np.flatnonzero(first)[np.cumsum(first) - 1]
-    ties = (score == score[start]) & (difference == difference[start]) & (codes != codes[start])
-    nearest[position[first]], scores[position[first]] = codes[first], score[first]
-    ambiguous[position[ties]] = True
-    return TitleMatches(nearest, scores, np.zeros_like(ambiguous), ambiguous)
-
-
 _EXACT_SCORE = 100.0  # the score of a title that equals a form of a title of the catalogue
 
 
@@ -362,7 +248,13 @@ class CatalogueTitles:
     the threshold on matches, if it has the same numbers and the year allows it.
 
     Args:
-        entries: The forms of the titles.
+        forms: The normalised forms of all titles, an entry each.
+        codes: The item of each entry, ``int32[e]``.
+        levels: How close the form is to the title as written: 0 is the whole title, ``int32[e]``.
+            Forms without their leading article follow the forms with it.
+        precedence: The place of the item among all items, by decreasing popularity, then by code,
+            ``int32[e]``: the smallest wins where nothing else decides.
+        rows: The entries of each form.
         years: The year of each item, ``int32[n_items]``; 0 if it has none.
         threshold: The smallest similarity, 0 to 100; None for exact matches only.
 
@@ -371,7 +263,11 @@ class CatalogueTitles:
         MissingExtra: There is a threshold, and rapidfuzz is not installed.
     """
 
-    entries: _TitleEntries
+    forms: tuple[str, ...]
+    codes: Codes
+    levels: Codes
+    precedence: Codes
+    rows: Mapping[str, Sequence[int]]
     years: Codes
     threshold: float | None = 90.0
 
@@ -384,9 +280,14 @@ class CatalogueTitles:
                 remedy = "90 is the default, null is for exact matches only"
                 raise OutOfRange(message, where="threshold", remedy=remedy)
 
+    @cached_property
+    def entry_years(self) -> AnyArray:
+        """The year of the item of each entry, ``int32[e]``."""
+        return self.years[self.codes]
+
     def holds(self, text: str) -> bool:
         """Return whether a text is exactly one of the titles, of whatever year."""
-        return any(form in self.entries.rows for form in _list_search_forms(split_year(text)[0]))
+        return any(form in self.rows for form in _list_search_forms(split_year(text)[0]))
 
     def match(self, titles: Sequence[str], years: Sequence[int | None]) -> TitleMatches:
         """Return the item of each title; repeated titles are looked up once.
@@ -412,19 +313,82 @@ class CatalogueTitles:
         if self.threshold is not None and rest.size:
             forms = [_shorten(titles[position][0]) for position in rest.tolist()]
             years = np.array([year for _, year in titles], dtype=np.int32)[rest]
-            nearest = find_nearest_items(forms, years, self.entries, self.threshold)
+            nearest = self.find_nearest(forms, years, self.threshold)
             codes[rest], scores[rest] = nearest.codes, nearest.scores
             ambiguous[rest] = nearest.ambiguous
         return TitleMatches(codes, scores, exact, ambiguous)
+
+    def find_nearest(self, forms: Sequence[str], years: Codes, threshold: float) -> TitleMatches:
+        """Return the nearest item of each title that is at least as similar as the threshold.
+
+        The similarity is ``rapidfuzz.fuzz.ratio`` of the forms without leading articles. Both
+        must have the same numbers, so that the parts of a series are not confused, and years that
+        differ by at most one. The nearest has the highest similarity; of several the year decides,
+        then the precedence of the item.
+
+        Args:
+            forms: The normalised titles without leading articles.
+            years: Their years, ``int32[n]``; 0 if they have none.
+            threshold: The smallest similarity, above 0 to 100.
+        """
+        from rapidfuzz import fuzz, process
+
+        pairs = [np.empty((0, 3))]
+        lengths = np.array([len(form) for form in self.forms])
+        is_plain = np.array([remove_article(form) == form for form in self.forms], dtype=bool)
+        candidates = np.flatnonzero(is_plain)
+        candidates = candidates[np.argsort(lengths[candidates], kind="stable")]
+        share = threshold / (200 - threshold)  # by which lengths of similar titles differ at most
+        by_length = np.array(sorted(range(len(forms)), key=lambda row: len(forms[row])), dtype=int)
+        for year in np.unique(years):
+            positions = by_length[years[by_length] == year]
+            difference = _measure_year_difference(self.entry_years[candidates], year)
+            allowed = candidates[difference <= MAX_YEAR_DIFFERENCE]
+            for start in range(0, positions.size, _BLOCK):
+                block = positions[start : start + _BLOCK]
+                queries = [forms[position] for position in block]
+                least, most = len(queries[0]) * share - 1e-9, len(queries[-1]) / share + 1e-9
+                ends = np.searchsorted(lengths[allowed], [least, most])
+                rows = allowed[ends[0] : ends[1]]
+                choices = [self.forms[row] for row in rows]
+                scores = process.cdist(
+                    queries, choices, scorer=fuzz.ratio, score_cutoff=threshold, dtype=np.float32
+                )
+                query, choice = np.nonzero(scores)
+                pairs.append(np.stack([block[query], rows[choice], scores[query, choice]], axis=1))
+        return self._select_nearest(np.concatenate(pairs), forms, years)
+
+    def _select_nearest(self, pairs: AnyArray, forms: Sequence[str], years: Codes) -> TitleMatches:
+        nearest = np.full(len(forms), -1, dtype=np.int32)
+        scores = np.full(len(forms), np.nan)
+        ambiguous = np.zeros(len(forms), dtype=bool)
+        equal = [
+            _list_numbers(forms[position]) == _list_numbers(self.forms[row])
+            for position, row in pairs[:, :2].astype(int)
+        ]
+        pairs = pairs[np.array(equal, dtype=bool)]
+        position, row = pairs[:, :2].astype(int).T
+        difference = _measure_year_difference(self.entry_years[row], years[position])
+        order = np.lexsort([self.precedence[row], difference, -pairs[:, 2], position])
+        position, row, score = position[order], row[order], pairs[order, 2]
+        difference, codes = difference[order], self.codes[row]
+        first = np.append(True, position[1:] != position[:-1])[: position.size]
+        start = np.flatnonzero(first)[np.cumsum(first) - 1]
+        ties = (
+            (score == score[start]) & (difference == difference[start]) & (codes != codes[start])
+        )
+        nearest[position[first]], scores[position[first]] = codes[first], score[first]
+        ambiguous[position[ties]] = True
+        return TitleMatches(nearest, scores, np.zeros_like(ambiguous), ambiguous)
 
     def _find_exact(self, title: str, year: int) -> tuple[int, bool]:
         """Return the item of a title, -1 if there is none, and whether popularity decided."""
         forms = _list_search_forms(title)
         before = _DESCRIPTION.sub("", title)
         for form in [*forms, *(_list_search_forms(before) if before != title else [])]:
-            rows = self.entries.rows.get(form)
+            rows = self.rows.get(form)
             if rows:
-                difference = _measure_year_difference(self.entries.years[[*rows]], year)
+                difference = _measure_year_difference(self.entry_years[[*rows]], year)
                 allowed = difference <= MAX_YEAR_DIFFERENCE
                 if allowed.any():
                     return self._select_first(np.array(rows)[allowed], difference[allowed])
@@ -434,9 +398,9 @@ class CatalogueTitles:
 
     def _select_first(self, rows: AnyArray, difference: AnyArray) -> tuple[int, bool]:
         if rows.size == 1:
-            return int(self.entries.codes[rows[0]]), False
-        levels, codes = self.entries.levels[rows], self.entries.codes[rows]
-        order = np.lexsort([self.entries.precedence[rows], levels, difference])
+            return int(self.codes[rows[0]]), False
+        levels, codes = self.levels[rows], self.codes[rows]
+        order = np.lexsort([self.precedence[rows], levels, difference])
         first = order[0]
         ties = (difference == difference[first]) & (levels == levels[first])
         return int(codes[first]), bool((codes[ties] != codes[first]).any())
@@ -465,8 +429,26 @@ def index_titles(
     read_years = [year for _, year in pairs] if years is None else years
     item_years = np.array([year or NO_YEAR for year in read_years], dtype=np.int32)
     counts = np.zeros(len(titles)) if popularity is None else np.asarray(popularity)
-    entries = _build_entries([name for name, _ in pairs], item_years, counts)
-    return CatalogueTitles(entries, item_years, threshold)
+    entries = [
+        (form, code, level)
+        for code, (name, _) in enumerate(pairs)
+        for level, form in enumerate(_list_search_forms(name))
+    ]
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, (form, _, _) in enumerate(entries):
+        rows[form].append(row)
+    codes = np.array([code for _, code, _ in entries], dtype=np.int32)
+    precedence = np.empty(len(titles), dtype=np.int32)
+    precedence[np.argsort(-counts, kind="stable")] = np.arange(len(titles))
+    return CatalogueTitles(
+        tuple(form for form, _, _ in entries),
+        codes,
+        np.array([level for _, _, level in entries], dtype=np.int32),
+        precedence[codes],
+        rows,
+        item_years,
+        threshold,
+    )
 
 
 def _shorten(title: str) -> str:

@@ -28,9 +28,8 @@ from recbias.language.local_models import (
     tokenize_sentences,
 )
 from recbias.language.terms import TermPairs, compile_terms, load_terms, select_category
-from recbias.models.fine_tuning import fine_tune
+from recbias.models.fine_tuning import FineTuning, LearningCurve, Task, fine_tune
 from recbias.models.gpu import Tensor, copy_to_device
-from recbias.models.training import FineTuning, LearningCurve, Task
 
 _MIN_VARIANCE = 0.5
 """The share of the variance of pair differences that a bias subspace explains at least."""

@@ -11,10 +11,10 @@ import numpy as np
 from annotated_types import Ge, Gt
 
 from recbias.core.dataset import AnyArray, Interactions, TrainingData
-from recbias.core.plugins import Device, OnlyWith, State
+from recbias.core.plugins import Device, OnlyWith
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import compile_loop
-from recbias.models.fitted import FittedFactors
+from recbias.models.fitted import FactorModel, FittedFactors
 from recbias.models.gpu import (
     Tensor,
     copy_to_array,
@@ -136,7 +136,7 @@ class FactorTables:
         return self.users, self.items, self.user_bias, self.item_bias, self.offset
 
 
-class _TrainedFactorModel(TrainedModel):
+class _TrainedFactorModel(TrainedModel, FactorModel):
     """Base class of the matrix factorizations."""
 
     embedding_size: int
@@ -175,10 +175,6 @@ class _TrainedFactorModel(TrainedModel):
             tensors, sampler, partial(loss, tables), tables.export, tables=tensors
         )
         return self.train(type(self).__name__, learner, data, rng)
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state, self.device)
 
 
 def sum_squares(x: Tensor) -> Tensor:

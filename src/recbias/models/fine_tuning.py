@@ -4,31 +4,167 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from recbias.core.context import Checkpoints, record_fact, report_progress
-from recbias.core.dataset import AnyArray
+from recbias.core.dataset import AnyArray, FloatArray
+from recbias.kernels.devices import Precision
 from recbias.models.captured import capture_passes
+from recbias.models.gpu import Tensor, report_full_device
 from recbias.models.training import (
     EarlyStopping,
-    FineTuning,
-    LearningCurve,
     Optimizer,
-    StepLoss,
-    Task,
     TrainingState,
-    bucket_by_length,
     create_divergence_error,
-    report_out_of_memory,
 )
+
+
+class Task:
+    """A module to be fine-tuned, with its training texts."""
+
+    @property
+    def module(self) -> Any:
+        """The ``torch`` module."""
+        raise NotImplementedError
+
+    @property
+    def lengths(self) -> AnyArray:
+        """The number of tokens of each training text, ``int64[n]``."""
+        raise NotImplementedError
+
+    def loss(self, rows: AnyArray) -> Tensor:
+        """Return the sum of the losses of a batch of training texts, by position."""
+        raise NotImplementedError
+
+    @property
+    def has_validation_texts(self) -> bool:
+        """Whether there are validation texts."""
+        return False
+
+    def validation_score(self) -> float:
+        """Return the score on the validation texts; higher is better."""
+        return math.nan
+
+    @property
+    def body(self) -> Any:
+        """A part whose passes depend on its inputs alone, and are most of the work; or None."""
+        return None
+
+    def prepare_step(self, rows: AnyArray) -> None:
+        """Receive the texts of the next step, of which a batch is a part."""
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The names of the losses that ``loss`` combines, which make a learning curve."""
+        return ()
+
+    @property
+    def limits(self) -> Mapping[str, float]:
+        """The value of a part above which training has diverged, by its name."""
+        return {}
+
+    def read_parts(self) -> Mapping[str, Tensor | float]:
+        """Return the parts of the last loss by name, each the sum over the texts of the batch."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """The losses of each step of a training.
+
+    Args:
+        names: The parts of the loss.
+        values: The mean of each part over the texts of a step, ``float64[steps, parts]``.
+        steps_per_epoch: The number of steps of an epoch.
+    """
+
+    names: tuple[str, ...]
+    values: FloatArray
+    steps_per_epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuning:
+    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0."""
+
+    name: str  # The name of the model in progress and messages
+    epochs: int  # Maximum number of epochs
+    batch_size: int  # Number of texts per step
+    learning_rate: float  # Maximum learning rate
+    warmup: float = 0.1  # Share of the steps in which the learning rate rises
+    weight_decay: float = 0.01  # Decoupled weight decay of matrices; biases and norms have none
+    # Factor of the learning rate of the module's ``head``, which is not pretrained
+    head_rate: float = 1.0
+    max_norm: float = 1.0  # Maximum norm of the gradient; larger gradients are clipped
+    # Number of epochs without improvement before training stops and the best epoch is restored;
+    # 0 disables early stopping
+    patience: int = 0
+    # Number of parts of a batch that are computed one after another and whose gradients are
+    # summed, to save memory
+    batch_parts: int = 1
+    # The setting to lower if training diverges, with its value; None for the learning rate
+    risk: tuple[str, float] | None = None
+    memory_setting: str = "batch_parts"  # The setting that saves memory
+    precision: Precision = "float32"  # The type of matrix products
+
+    def scale_rate(self, step: int, n_steps: int) -> float:
+        """Return the learning rate of a step, counted from 0, as a share of the maximum.
+
+        >>> plan = FineTuning(name="", epochs=1, batch_size=1, learning_rate=1.0, warmup=0.5)
+        >>> [plan.scale_rate(step, 4) for step in range(4)]
+        [0.5, 1.0, 1.0, 0.5]
+        """
+        n_warmup = math.ceil(self.warmup * n_steps)
+        if step < n_warmup:
+            return (step + 1) / n_warmup
+        return (n_steps - step) / max(n_steps - n_warmup, 1)
+
+
+_POOL = 64
+"""Number of batches whose texts are sorted by length together: large enough for little padding,
+small enough that batches differ between epochs."""
+
+
+def bucket_by_length(
+    lengths: AnyArray, batch_size: int, rng: np.random.Generator
+) -> Sequence[AnyArray]:
+    """Return batches of texts of similar length in random order; each text is in one batch.
+
+    >>> batches = bucket_by_length(np.array([1, 9, 1, 9]), 2, np.random.default_rng(0))
+    >>> sorted(sorted(batch.tolist()) for batch in batches)
+    [[0, 2], [1, 3]]
+    """
+    order = rng.permutation(lengths.size)
+    batches = []
+    for pool_start in range(0, order.size, _POOL * batch_size):
+        pool = order[pool_start : pool_start + _POOL * batch_size]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[start : start + batch_size] for start in range(0, pool.size, batch_size)]
+    return [batches[position] for position in rng.permutation(len(batches))]
+
+
+def report_out_of_memory(plan: FineTuning) -> AbstractContextManager[None]:
+    """Raise TooLittleMemory, with a remedy, if memory runs out in the block."""
+    remedy = f"lower {plan.memory_setting} or max_length"
+    if plan.memory_setting == "batch_parts":
+        remedy = f"set batch_parts: {2 * plan.batch_parts}, or lower max_length"
+    return report_full_device(plan.name, plan.memory_setting, remedy)
+
 
 _TOLERATED_GROWTH = 1.5
 """The growth of a part of the loss since the first step that is no divergence."""
+
+
+_StepLoss: TypeAlias = tuple[int, int, Mapping[str, Sequence[Any]]]
+"""An epoch, a step, and the terms of the loss and of its parts, each the mean over the texts.
+
+Terms may be tensors: to read one is to wait for the device.
+"""
 
 
 @dataclass
@@ -107,18 +243,18 @@ class _FineTuningLoop:
         n_steps = self.plan.epochs * self.steps_per_epoch
         self.task.module.train()
         n_tokens, start_time = 0, time.perf_counter()
-        unread: StepLoss | None = None  # is read after the next step is under way on the device
+        unread: _StepLoss | None = None  # is read after the next step is under way on the device
         for step in range(first_step, len(batches)):
             n_completed = epoch * self.steps_per_epoch + step
             rate = self.plan.scale_rate(n_completed, n_steps) * self.plan.learning_rate
             for group in self.optimizer.param_groups:
                 group["lr"] = rate * group["factor"]
-            loss = self._sum_gradients(batches[step], seed + step)
+            sums = self._sum_gradients(batches[step], seed + step)
             torch.nn.utils.clip_grad_norm_(self.parameters, self.plan.max_norm)
             self.optimizer.step()
             is_due = checkpoints.is_due
             self._read(unread)
-            unread = replace(loss, epoch=epoch + 1, step=step + 1)
+            unread = (epoch + 1, step + 1, sums)
             n_tokens += int(self.task.lengths[batches[step]].sum())
             report_progress(f"{self.plan.name} steps", n_completed + 1, n_steps)
             if is_due:
@@ -129,7 +265,7 @@ class _FineTuningLoop:
         seconds = time.perf_counter() - start_time + 1e-9
         record_fact("tokens_per_second", round(n_tokens / seconds))
 
-    def _read(self, loss: StepLoss | None) -> None:
+    def _read(self, loss: _StepLoss | None) -> None:
         """Record the loss of a step, for which the device has to be done with it.
 
         Raises:
@@ -137,33 +273,32 @@ class _FineTuningLoop:
         """
         if loss is None:
             return
-        value, parts = loss.read()
+        epoch, step, sums = loss
+        parts = {name: sum(map(float, terms)) for name, terms in sums.items()}
+        value = parts["loss"]
         self.state.losses.extend(parts[name] for name in self.names)
         if math.isfinite(value) and not self._is_above_limit(parts):
             return
         setting = self.plan.risk or ("learning_rate", self.plan.learning_rate)
-        where = f"step {loss.step} of {self.steps_per_epoch}"
+        where = f"step {step} of {self.steps_per_epoch}"
         others = {name: value for name, value in parts.items() if name != "loss"}
-        raise create_divergence_error(
-            self.plan, loss.epoch, value, setting, where=where, parts=others
-        )
+        raise create_divergence_error(self.plan, epoch, value, setting, where=where, parts=others)
 
-    def _sum_gradients(self, rows: AnyArray, seed: int) -> StepLoss:
-        """Return the loss of a batch after its gradients, which are those of its parts."""
+    def _sum_gradients(self, rows: AnyArray, seed: int) -> Mapping[str, Sequence[Any]]:
+        """Return the terms of the losses of a batch after its gradients, those of its parts."""
         import torch
 
         self.task.prepare_step(rows)
         torch.manual_seed(seed)
         self.optimizer.zero_grad(set_to_none=True)
-        total: list[Any] = []
-        parts: dict[str, list[Any]] = {name: [] for name in self.names}
+        sums: dict[str, list[Any]] = {name: [] for name in ("loss", *self.task.part_names)}
         for part in np.array_split(rows, min(self.plan.batch_parts, rows.size)):
             loss = self.task.loss(part) / rows.size
             loss.backward()
-            total.append(loss.detach())
+            sums["loss"].append(loss.detach())
             for name, value in self.task.read_parts().items():
-                parts[name].append(value / rows.size)
-        return StepLoss(total, parts if self.task.part_names else {"loss": total})
+                sums[name].append(value / rows.size)
+        return sums
 
     def _is_above_limit(self, parts: Mapping[str, float]) -> bool:
         """Return whether a part is above its limit and has grown since the first step."""

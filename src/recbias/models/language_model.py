@@ -35,8 +35,8 @@ from recbias.language.local_models import (
 from recbias.language.model_files import list_model_files
 from recbias.language.responses import ResponseSettings, generate_responses
 from recbias.models.debias import Debias, TrainingSentences, debias_model
+from recbias.models.fine_tuning import FineTuning, LearningCurve
 from recbias.models.gpu import copy_to_array
-from recbias.models.training import FineTuning, LearningCurve
 
 _TEXT, _PAIR, _GROUP = "text", "pair_id", "group"
 _CONTEXT, _REFERENCE = "context", "reference"

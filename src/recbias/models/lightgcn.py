@@ -11,10 +11,10 @@ from annotated_types import Ge, Gt
 
 from recbias.core.context import record_fact
 from recbias.core.dataset import Interactions, Matrix, TrainingData
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import Device
 from recbias.kernels.devices import resolve_device
 from recbias.models.factorization import sum_squares
-from recbias.models.fitted import FittedFactors
+from recbias.models.fitted import FactorModel, FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, initialize_normal
 from recbias.models.sgd import Sampler
 from recbias.models.training import NetworkLearner, Patience, TrainedModel
@@ -27,7 +27,7 @@ of a step, that of the paper. MovieLens-1M has 223 steps of 2048."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LightGCN(TrainedModel):
+class LightGCN(TrainedModel, FactorModel):
     """Average the vectors of neighbours in the graph of users and items (He et al. 2020).
 
         minimise  Σ_(u,i,j) -ln σ(s_ui - s_uj) + reg (|e_u⁰|² + |e_i⁰|² + |e_j⁰|²) / 2
@@ -123,10 +123,6 @@ class LightGCN(TrainedModel):
         margins = (user * (positive - negative)).sum(1)
         penalty = sum(sum_squares(vectors.index_select(0, codes)) for codes in rows)
         return self.reg / 2 * penalty - logsigmoid(margins).sum()
-
-    def restore(self, state: State) -> FittedFactors:
-        """Return the fitted recommender of a stored state."""
-        return FittedFactors.from_state(state, self.device)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,13 +28,13 @@ from recbias.core.context import (
     report_validation,
     warn,
 )
-from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
+from recbias.core.dataset import AnyArray, Attributes, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.evidence import normalize_gain, rank_discounts
 from recbias.core.machine import FreedMemory
 from recbias.core.plugins import FittedRecommender, OnlyOn, Output
 from recbias.core.queries import Queries
-from recbias.kernels.devices import OnDevice, Precision
+from recbias.kernels.devices import OnDevice
 from recbias.kernels.sparse import compile_loop
 from recbias.models.captured import CapturedStep
 from recbias.models.gpu import (
@@ -46,130 +46,6 @@ from recbias.models.gpu import (
     place_like,
     report_full_device,
 )
-
-
-class Task:
-    """A module to be fine-tuned, with its training texts."""
-
-    @property
-    def module(self) -> Any:
-        """The ``torch`` module."""
-        raise NotImplementedError
-
-    @property
-    def lengths(self) -> AnyArray:
-        """The number of tokens of each training text, ``int64[n]``."""
-        raise NotImplementedError
-
-    def loss(self, rows: AnyArray) -> Tensor:
-        """Return the sum of the losses of a batch of training texts, by position."""
-        raise NotImplementedError
-
-    @property
-    def has_validation_texts(self) -> bool:
-        """Whether there are validation texts."""
-        return False
-
-    def validation_score(self) -> float:
-        """Return the score on the validation texts; higher is better."""
-        return math.nan
-
-    @property
-    def body(self) -> Any:
-        """A part whose passes depend on its inputs alone, and are most of the work; or None."""
-        return None
-
-    def prepare_step(self, rows: AnyArray) -> None:
-        """Receive the texts of the next step, of which a batch is a part."""
-
-    @property
-    def part_names(self) -> tuple[str, ...]:
-        """The names of the losses that ``loss`` combines, which make a learning curve."""
-        return ()
-
-    @property
-    def limits(self) -> Mapping[str, float]:
-        """The value of a part above which training has diverged, by its name."""
-        return {}
-
-    def read_parts(self) -> Mapping[str, Tensor | float]:
-        """Return the parts of the last loss by name, each the sum over the texts of the batch."""
-        return {}
-
-
-@dataclass(frozen=True, eq=False)
-class LearningCurve:
-    """The losses of each step of a training.
-
-    Args:
-        names: The parts of the loss.
-        values: The mean of each part over the texts of a step, ``float64[steps, parts]``.
-        steps_per_epoch: The number of steps of an epoch.
-    """
-
-    names: tuple[str, ...]
-    values: FloatArray
-    steps_per_epoch: int
-
-
-@dataclass(frozen=True)
-class StepLoss:
-    """The loss of a step, the mean over its texts, and its parts by name.
-
-    Each is a sum of terms, which may be tensors: to read one is to wait for the device.
-    """
-
-    total: Sequence[Any]
-    parts: Mapping[str, Sequence[Any]]
-    epoch: int = 0
-    step: int = 0
-
-    def read(self) -> tuple[float, Mapping[str, float]]:
-        """Return the loss and its parts as numbers."""
-        parts = {name: sum(map(float, terms)) for name, terms in self.parts.items()}
-        return sum(map(float, self.total)), parts
-
-
-@dataclass(frozen=True, kw_only=True)
-class FineTuning:
-    """The optimization: AdamW with linear warm-up and linear decay of the learning rate to 0."""
-
-    name: str  # The name of the model in progress and messages
-    epochs: int  # Maximum number of epochs
-    batch_size: int  # Number of texts per step
-    learning_rate: float  # Maximum learning rate
-    warmup: float = 0.1  # Share of the steps in which the learning rate rises
-    weight_decay: float = 0.01  # Decoupled weight decay of matrices; biases and norms have none
-    # Factor of the learning rate of the module's ``head``, which is not pretrained
-    head_rate: float = 1.0
-    max_norm: float = 1.0  # Maximum norm of the gradient; larger gradients are clipped
-    # Number of epochs without improvement before training stops and the best epoch is restored;
-    # 0 disables early stopping
-    patience: int = 0
-    # Number of parts of a batch that are computed one after another and whose gradients are
-    # summed, to save memory
-    batch_parts: int = 1
-    # The setting to lower if training diverges, with its value; None for the learning rate
-    risk: tuple[str, float] | None = None
-    memory_setting: str = "batch_parts"  # The setting that saves memory
-    precision: Precision = "float32"  # The type of matrix products
-
-    def scale_rate(self, step: int, n_steps: int) -> float:
-        """Return the learning rate of a step, counted from 0, as a share of the maximum.
-
-        >>> plan = FineTuning(name="", epochs=1, batch_size=1, learning_rate=1.0, warmup=0.5)
-        >>> [plan.scale_rate(step, 4) for step in range(4)]
-        [0.5, 1.0, 1.0, 0.5]
-        """
-        n_warmup = math.ceil(self.warmup * n_steps)
-        if step < n_warmup:
-            return (step + 1) / n_warmup
-        return (n_steps - step) / max(n_steps - n_warmup, 1)
-
-
-_POOL = 64
-"""Number of batches whose texts are sorted by length together: large enough for little padding,
-small enough that batches differ between epochs."""
 
 _CHUNK = 2**20
 """Number of samples that are copied to a device together, at least a batch."""
@@ -203,32 +79,6 @@ def iterate_batches(
             following = copy(start + size)
         for first in range(0, len(tensors[0]), batch_size):
             yield [tensor[first : first + batch_size] for tensor in tensors]
-
-
-def bucket_by_length(
-    lengths: AnyArray, batch_size: int, rng: np.random.Generator
-) -> Sequence[AnyArray]:
-    """Return batches of texts of similar length in random order; each text is in one batch.
-
-    >>> batches = bucket_by_length(np.array([1, 9, 1, 9]), 2, np.random.default_rng(0))
-    >>> sorted(sorted(batch.tolist()) for batch in batches)
-    [[0, 2], [1, 3]]
-    """
-    order = rng.permutation(lengths.size)
-    batches = []
-    for pool_start in range(0, order.size, _POOL * batch_size):
-        pool = order[pool_start : pool_start + _POOL * batch_size]
-        pool = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += [pool[start : start + batch_size] for start in range(0, pool.size, batch_size)]
-    return [batches[position] for position in rng.permutation(len(batches))]
-
-
-def report_out_of_memory(plan: FineTuning) -> AbstractContextManager[None]:
-    """Raise TooLittleMemory, with a remedy, if memory runs out in the block."""
-    remedy = f"lower {plan.memory_setting} or max_length"
-    if plan.memory_setting == "batch_parts":
-        remedy = f"set batch_parts: {2 * plan.batch_parts}, or lower max_length"
-    return report_full_device(plan.name, plan.memory_setting, remedy)
 
 
 _Arrays: TypeAlias = tuple[AnyArray, ...]

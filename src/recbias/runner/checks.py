@@ -697,8 +697,8 @@ class _Preflight:
                 if check is None or not hasattr(model, "list_labels"):
                     continue
                 if metric.needs <= model.provides and self._is_missing(stage):
-                    labels = model.list_labels(self.executor.value(context.queries))
-                    if error := self._catch(metric, check, labels):
+                    queries = self.executor.value(context.queries)
+                    if error := self._catch(metric, lambda: check(model.list_labels(queries))):  # noqa: B023
                         faults.setdefault(metric.label, self._locate(metric, error))
         yield from faults.values()
 

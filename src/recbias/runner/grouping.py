@@ -77,7 +77,9 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroup
     _require_two_for_ugf(grouping, n_compared, f"mad, or group by a condition such as {_EXAMPLE}")
     if n_compared < 2:
         message = f"fewer than two groups of {grouping.by!r} have {least:,} queries"
-        remedy = f"min_group: {np.sort(counts)[-2]} is the largest with which two are compared"
+        remedy = (
+            f"min_group: {np.sort(counts)[-2]} is the largest with which two groups are compared"
+        )
         raise NothingLeft(message, where="min_group", remedy=remedy)
     named = [("reference_group", reference)] * (reference >= 0)
     named += [("pairs", code) for pair in pairs for code in pair]

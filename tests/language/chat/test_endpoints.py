@@ -29,7 +29,6 @@ from recbias.language.endpoints import (
     LanguageModel,
     Message,
     Provider,
-    strip_url,
 )
 from support.chat.chat_requests import make_requests
 from support.chat.chat_server import Answer, ChatServer, make_error, make_reply, serve_chat
@@ -257,18 +256,6 @@ def test_parts_of_secrets_are_hidden(text: str) -> None:
 
 def test_short_words_that_serve_as_keys_are_left_in_texts() -> None:
     assert Credentials(key="EMPTY").hide_in("EMPTY shelves") == "EMPTY shelves"
-
-
-@pytest.mark.parametrize(
-    ("url", "stripped"),
-    [
-        ("http://a/v1///", "http://a/v1"),
-        ("http://u:p@a:80/v1?k=v#f", "http://a:80/v1"),
-        ("http://u:p@w@a/v1", "http://a/v1"),
-    ],
-)
-def test_a_url_is_stripped_to_its_address(url: str, stripped: str) -> None:
-    assert strip_url(url) == stripped
 
 
 REQUEST = ChatRequest(

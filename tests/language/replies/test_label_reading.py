@@ -66,6 +66,10 @@ def test_replies_in_a_form_that_is_asked_for(answer: str, expected: list[float])
         ("No stereotypes are present in this text.", [0, 0, 0]),
         ("Gender: high (0.75)\nRace: 0.1\nReligion: 0.2", [0.75, 0.1, 0.2]),
         ("Women: shown as weak.\ngender: 0.8\nrace: 0\nreligion: 0", [0.8, 0, 0]),
+        ("Sorry for the delay.\ngender: 0.8", [0.8, NAN, NAN]),
+        ("Gender: 0.8, Race: 0.1, Religion: 0", [0.8, 0.1, 0]),
+        ("gender: 0.8 (women); race: 0.1; religion: 0", [0.8, 0.1, 0]),
+        ("gender：0.8\nrace：10％\nreligion：0", [0.8, 0.1, 0]),
     ],
 )
 def test_similar_replies_are_read_by_the_lenient_form_only(
@@ -143,27 +147,6 @@ def test_two_values_and_values_that_cannot_be_read_are_undefined(
     assert read(answer)[1] == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_sorry_story_with_labels_is_read() -> None:
-    reading, values = read("Sorry for the delay.\ngender: 0.8")
-    assert reading == "lenient"
-    assert values == pytest.approx([0.8, NAN, NAN], nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Gender: 0.8, Race: 0.1, Religion: 0",
-        "gender: 0.8 (women); race: 0.1; religion: 0",
-        "gender：0.8\nrace：10％\nreligion：0",
-    ],
-)
-def test_lists_in_a_line_and_signs_of_chinese_are_read(answer: str) -> None:
-    reading, values = read(answer)
-    assert reading == "lenient"
-    assert values == pytest.approx([0.8, 0.1, 0])
-    assert read(answer, "strict") == ("format", [])
-
-
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -174,22 +157,13 @@ def test_lists_in_a_line_and_signs_of_chinese_are_read(answer: str) -> None:
         ("gender = 0.8; race = 0.1", [0.8, 0.1, NAN]),
         ("gender=0.8, race=0.1, religion=0", [0.8, 0.1, 0]),
         ('{"gender": 1e-3, "race": 0.1, "religion": 0}', [0.001, 0.1, 0]),
-    ],
-)
-def test_forms_of_numbers_and_lists(answer: str, expected: list[float]) -> None:
-    assert read(answer)[1] == pytest.approx(expected, nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
         ("At first: gender 0.3?\ngender: 0.8\nrace: 0.1\nreligion: 0", [0.8, 0.1, 0]),
         ("gender: 0.8\nrace: 0.1\nreligion: 0\nOn reflection, gender: 0.3", [0.8, 0.1, 0]),
         ('The gender: 0.3 of it.\n{"gender": 0.8, "race": 0.1}\nreligion: 0', [0.8, 0.1, 0]),
         ("Women: 0.3, I think\ngender: 0.8\nWith race: 0.5", [0.8, 0.5, NAN]),
     ],
 )
-def test_the_form_that_was_asked_for_outranks_other_text(
+def test_what_was_asked_for_is_read_in_several_forms_and_outranks_other_text(
     answer: str, expected: list[float]
 ) -> None:
     assert read(answer)[1] == pytest.approx(expected, nan_ok=True)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core import context as context_module
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
 from recbias.core.errors import WrongType
@@ -18,6 +16,7 @@ from recbias.language.local_models import load_model
 from recbias.models import lm_likelihood
 from recbias.models.lm_likelihood import LMLikelihood
 from recbias.testing import check_recommender
+from support.models.checkpoints import Interrupted, MemoryStore, save_always
 from support.models.small_causal import score_separately, write_small_causal
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
@@ -117,27 +116,10 @@ def test_the_contract_of_recommenders_is_met(folder: Path, data: TrainingData) -
         check_recommender(LMLikelihood(model=str(folder)), data=data, learns=False)
 
 
-class MemoryStore:
-    """Keeps the last checkpoint."""
-
-    arrays: Mapping[str, AnyArray] | None = None
-
-    def load(self) -> Mapping[str, AnyArray] | None:
-        return self.arrays
-
-    def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
-
-
-class Interrupted(Exception):
-    """What takes the place of a kill inside a test."""
-
-
 def test_users_that_a_checkpoint_holds_are_not_scored_again(
     scorers: list[ScriptedScorer], data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", 1e9)
+    save_always(monkeypatch)
     model, store = LMLikelihood(model="scripted"), MemoryStore()
     expected, expected_scores = recommend(model, data, [0, 1, 2])
 

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from recbias.core import context as context_module
 from recbias.core.context import collect_warnings, stage_context
 from recbias.core.dataset import AnyArray
 from recbias.core.evidence import RankedLists
 from recbias.models import ranking as score_blocks
 from recbias.models.gpu import Ranking
 from recbias.models.ranking import rank_by_scores
+from support.models.checkpoints import Interrupted, MemoryStore, save_always
 from support.models.recommending import make_random_data, query_all_users
 
 Rank = Callable[[Callable[[AnyArray], AnyArray], AnyArray], RankedLists]
 
 
-class InterruptingStore:
-    """Holds one checkpoint; the second time that one is saved, the run is interrupted."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, AnyArray] | None = None
-        self.n_saved = 0
-
-    def load(self) -> Mapping[str, AnyArray] | None:
-        return self.arrays
-
-    def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
-        self.n_saved += 1
-        if self.n_saved == 2:
-            raise KeyboardInterrupt
-
-
 @pytest.fixture(autouse=True)
 def save_after_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", math.inf)
+    save_always(monkeypatch)
 
 
 @pytest.fixture(params=["processor", "device"])
@@ -81,9 +62,9 @@ def test_an_interrupted_ranking_goes_on(rank: Rank, rng: np.random.Generator) ->
 
     whole = rank(count, scores)
     n_all = n_ranked
-    store = InterruptingStore()
+    store = MemoryStore(2)
     with stage_context(checkpoint_store=store, writes_lists=True):
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Interrupted):
             rank(count, scores)
         assert store.arrays is not None
         n_stored, n_ranked = len(store.arrays["items"]), 0
@@ -110,10 +91,9 @@ def test_a_checkpoint_of_other_lists_is_not_used(
     rank: Rank, rng: np.random.Generator, change: Any
 ) -> None:
     scores = rng.random((60, 45), dtype=np.float32)
-    whole, store = rank(lambda block: block, scores), InterruptingStore()
+    whole, store = rank(lambda block: block, scores), MemoryStore()
     items, values = change(whole.items[:8], whole.scores[:8])
     store.arrays = {"items": items, "scores": values}
-    store.n_saved = 2
     with stage_context(checkpoint_store=store, writes_lists=True), collect_warnings() as warnings:
         resumed = rank(lambda block: block, scores)
     assert "the checkpoint holds other lists than these; all queries are ranked again" in warnings

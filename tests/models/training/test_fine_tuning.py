@@ -1,22 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from recbias.core import context as context_module
 from recbias.core.context import stage_context
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import TooLittleMemory
-from recbias.models.fine_tuning import fine_tune
-from recbias.models.training import FineTuning, Task
-
-
-class Interrupted(Exception):
-    """What takes the place of a kill inside a test."""
+from recbias.models.fine_tuning import FineTuning, Task, fine_tune
+from support.models.checkpoints import Interrupted, MemoryStore, save_always
 
 
 class Line(Task):
@@ -58,23 +52,9 @@ class Line(Task):
         return [parameter.item() for parameter in self.network.parameters()]
 
 
-class Disk:
-    """Keeps what survives."""
-
-    def __init__(self) -> None:
-        self.arrays: Mapping[str, AnyArray] | None = None
-
-    def load(self) -> Mapping[str, AnyArray] | None:
-        return self.arrays
-
-    def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
-
-
 @pytest.fixture(autouse=True)
 def _save_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
+    save_always(monkeypatch)
 
 
 def create_plan(**changes: Any) -> FineTuning:
@@ -88,7 +68,7 @@ def test_a_resumed_training_ends_in_the_same_weights(interrupted_at: int, patien
     schedule = create_plan(patience=patience)
     whole = Line()
     fine_tune(whole, schedule, np.random.default_rng(3))
-    disk = Disk()
+    disk = MemoryStore()
     with stage_context(checkpoint_store=disk):
         if interrupted_at < whole.steps:
             with pytest.raises(Interrupted):

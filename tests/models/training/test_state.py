@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import torch
 
-from recbias.core import context as context_module
 from recbias.core.context import stage_context
 from recbias.core.dataset import AnyArray, Attributes, TrainingData
 from recbias.models.convmf import ConvMF
@@ -19,6 +18,7 @@ from recbias.models.gpu import copy_to_array, create_parameter, create_torch_gen
 from recbias.models.multivae import MultiVAE
 from recbias.models.sequential import BERT4Rec, GRU4Rec, SASRec
 from recbias.models.training import Learner, Schedule, train
+from support.models.checkpoints import Interrupted, MemoryStore, save_always
 from support.models.sequence_worlds import make_chain
 from support.worlds.small_worlds import make_interactions
 
@@ -27,10 +27,6 @@ DATA = TrainingData(
     make_interactions([(0, 2), (1, 3)], n_items=4),
 )
 CPU = torch.device("cpu")
-
-
-class Interrupted(Exception):
-    """Simulates the end of the process."""
 
 
 class Noisy(Learner[FittedFactors]):
@@ -64,23 +60,9 @@ class Noisy(Learner[FittedFactors]):
         return FittedFactors(np.ones((2, 1), "f4"), copy_to_array(self.weight)[:, None])
 
 
-class MemoryStore:
-    """Stores the last checkpoint."""
-
-    def __init__(self) -> None:
-        self.arrays: Mapping[str, AnyArray] | None = None
-
-    def load(self) -> Mapping[str, AnyArray] | None:
-        return self.arrays
-
-    def save(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.arrays = {name: array.copy() for name, array in arrays.items()}
-
-
 @pytest.fixture(autouse=True)
 def _write_checkpoint_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(context_module, "MIN_CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(context_module, "CHECKPOINT_TIME_SHARE", np.inf)
+    save_always(monkeypatch)
 
 
 @pytest.mark.usefixtures("stage_warnings")

@@ -6,7 +6,7 @@ from typing import Any
 from recbias import api
 from recbias.config.experiment import PluginSpec
 from recbias.models.language_model import SentenceLanguageModel
-from recbias.models.lmrec import LMRec
+from recbias.models.text_classifiers import LMRec
 from recbias.runner.plan import ModelPlan
 from recbias.runner.planner import identify, identify_learner
 from recbias.runner.store import Fingerprints, Store

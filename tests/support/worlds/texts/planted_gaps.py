@@ -34,8 +34,7 @@ from recbias.language.local_models import (
 )
 from recbias.metrics.perplexity import PerplexityGap
 from recbias.models.debias import Debias, SentenceTraining
-from recbias.models.fine_tuning import fine_tune
-from recbias.models.training import FineTuning
+from recbias.models.fine_tuning import FineTuning, fine_tune
 from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.texts.sentence_worlds import (
     ATTRIBUTES,
