@@ -414,13 +414,10 @@ class Optimizer:
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
         """Continue from the moments of a state."""
         if self.dense is not None:
-            groups = self.dense.param_groups
-            parameters = [parameter for group in groups for parameter in group["params"]]
+            import torch
+
             moments = {
-                index: {
-                    name: _place_moment(array.copy(), parameters[index])
-                    for name, array in values.items()
-                }
+                index: {name: torch.tensor(array) for name, array in values.items()}
                 for index, values in _group_by_index("moment", arrays).items()
             }
             groups = self.dense.state_dict()["param_groups"]
@@ -445,13 +442,6 @@ def _create_optimizer(
         return Optimizer(None, rows)
     options: dict[str, Any] = {"lr": schedule.learning_rate, "fused": device in {"cpu", "cuda"}}
     return Optimizer(torch.optim.Adam(others, **options, capturable=device == "cuda"), rows)
-
-
-def _place_moment(array: AnyArray, parameter: Tensor) -> Tensor:
-    """Return a moment beside its parameter; the number of steps stays where torch keeps it."""
-    import torch
-
-    return place_like(array, parameter.data) if array.ndim else torch.from_numpy(array)
 
 
 def _group_by_index(
