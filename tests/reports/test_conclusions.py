@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scipy.stats import nct, t
 
-from recbias.core.measures import Direction
+from recbias.core.measures import SERVED, Direction
 from recbias.reports.conclusions import collect_conclusions
 from recbias.reports.run import to_records
 from recbias.reports.tables import build_group_tables, tabulate_comparisons
@@ -232,6 +232,66 @@ def test_models_with_the_same_gap_are_counted_and_the_largest_is_named(tmp_path:
         "[0.1000, 0.2000]."
     )
     assert (conclusion.model, conclusion.difference) == ("b", -0.15)
+
+
+@pytest.mark.parametrize(
+    ("changes", "ending"),
+    [
+        ({}, "[0.0500, 0.1500]; also significant with b."),
+        ({"a": "gender=M", "b": "gender=X"}, "; other differences are significant with b."),
+        ({"difference": 0.01}, "; other differences are significant with b."),
+    ],
+)
+def test_a_model_with_another_difference_is_not_said_to_have_this_one(
+    tmp_path: Path, changes: dict[str, Any], ending: str
+) -> None:
+    large = contrast("a", 0.05, significant=True)
+    own = contrast("b", 0.005, significant=True, difference=-0.01) | changes
+    other = contrast("b", 0.05, a="gender=X", b="gender=Y", difference=0.09, significant=True)
+    run = write_groups(tmp_path, large, own, other, models=["a", "b"])
+    sentence = collect_conclusions(run)[0].sentence
+    assert sentence.startswith("nDCG is lower for gender=F (0.2000) than for gender=M (0.3000)")
+    assert sentence.endswith(ending)
+
+
+def test_the_answer_for_the_queries_of_all_models_has_their_numbers(tmp_path: Path) -> None:
+    values = [state(name, value) for name, value in (("x", 0.4), ("y", 0.41))]
+    values += [state(name, 0.5, group=SERVED, n=40) for name in "xy"]
+    rows = [
+        compare("x", "y", (0.4, 0.41), 0.05),
+        compare("x", "y", (0.5, 0.53), 0.08, group=SERVED, n=40, p_adjusted=0.7),
+    ]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, rows))
+    none = "no significant difference in nDCG between x and y was found."
+    assert conclusion.sentence == f"For the 40 of 100 users with lists of all models, {none}"
+    assert conclusion.more == (f"Over all 100 users, {none}",)
+    assert "p 0.7, 40 users" in conclusion.detail
+    assert conclusion.detail.endswith("Difference -0.0300 [-0.1100, 0.0500].")
+
+
+def test_a_baseline_with_a_better_value_is_named_for_every_metric(tmp_path: Path) -> None:
+    gini = {"metric": "Gini", "k": 10, "name": "Gini", "direction": "lower"}
+    values = [state(*item, "Gini") for item in (("Random", 0.1), ("x", 0.5), ("y", 0.6))]
+    run = write_run(tmp_path / "untested", values, (), [gini])
+    run.manifest["models"] = [{"label": name, "name": name} for name in ("Random", "x", "y")]  # type: ignore[index]
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.sentence == (
+        "x has the lowest Gini index, 0.5000, against y 0.6000; the baseline Random has 0.1000."
+    )
+    rows = [
+        compare(a, b, means, 0.05, metric="Gini", significant=True)
+        for a, b, means in (
+            ("Random", "x", (0.1, 0.5)),
+            ("Random", "y", (0.1, 0.6)),
+            ("x", "y", (0.5, 0.6)),
+        )
+    ]
+    run = write_run(tmp_path / "tested", values, rows, [gini])
+    run.manifest["models"] = [{"label": name, "name": name} for name in ("Random", "x", "y")]  # type: ignore[index]
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.more[0].startswith(
+        "x has higher Gini index than the baseline Random: 0.5000 against 0.1000"
+    )
 
 
 @pytest.mark.parametrize("corrected", [None, False])

@@ -20,7 +20,7 @@ from recbias.reports.tables import (
 )
 from recbias.reports.views import Comparisons, Definition, describe_methods, find_wins
 from recbias.statistics.agreement import kendall_tau
-from support.hand_worked_runs import compare, state, write_run
+from support.hand_worked_runs import BY_GENDER, compare, state, write_run
 from support.run_folders import RunSpec, make_run
 
 
@@ -52,6 +52,19 @@ def test_undefined_values_are_marked_and_counted(tmp_path: Path) -> None:
     assert "undefined 3" in cells[1].note
     assert "HR@10" in table.notes[-1]
     assert "200 for a, 3 for b" in table.notes[-1]
+
+
+def test_units_without_a_label_are_no_undefined_values_of_a_gap(tmp_path: Path) -> None:
+    values = [state("a", 0.1, "nDCG(by=gender, gap=difference)", n=95, undefined=5)]
+    groups = [
+        state("a", value, BY_GENDER["metric"], group=f"gender={gender}", n=n, undefined=undefined)
+        for gender, value, n, undefined in (("F", 0.2, 40, 0), ("M", 0.3, 54, 1))
+    ]
+    gap = {**BY_GENDER, "metric": "nDCG(by=gender, gap=difference)"}
+    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference"}
+    run = write_run(tmp_path, [*values, *groups], (), [BY_GENDER, gap])
+    pd.DataFrame(groups, columns=run.metrics.columns).to_csv(tmp_path / "groups.csv", index=False)
+    assert build_summary(read_run(tmp_path)).notes[0].endswith("(1 for a).")
 
 
 def test_several_datasets_are_blocks_of_rows_with_the_mean_first(tmp_path: Path) -> None:

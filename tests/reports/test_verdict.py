@@ -17,7 +17,7 @@ from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.verdict import build_verdict, render_junit
 from recbias.runs.tables import Run
-from support.hand_worked_runs import compare, contrast, state, write_groups, write_run
+from support.hand_worked_runs import BY_GENDER, compare, contrast, state, write_groups, write_run
 
 CHECK: dict[str, Any] = {
     "dataset": "ml-1m",
@@ -219,6 +219,18 @@ def test_groups_come_before_models(tmp_path: Path) -> None:
         "ALS: gap of nDCG by gender",
     ]
     assert verdict.tiles[0].value == "0.1000 [0.0500, 0.1500]"
+
+
+def test_the_tile_of_a_gap_has_the_interval_of_the_gap(tmp_path: Path) -> None:
+    """The interval of a pair is that of its test, and not that of ``metrics.csv`` and checks."""
+    run = write_groups(tmp_path, contrast("EASE", 0.02, significant=True), models=["EASE"])
+    gap = {**BY_GENDER, "metric": "nDCG(by=gender, gap=difference)"}
+    gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference"}
+    row = state("EASE", 0.1, gap["metric"], ci_low=0.05, ci_high=0.15)
+    values, tests = [*to_records(run.metrics), row], to_records(run.significance)
+    (tile,) = build_verdict(write_run(tmp_path, values, tests, [BY_GENDER, gap])).tiles
+    assert (tile.label, tile.value) == ("EASE: gap of nDCG by gender", "0.1000 [0.0500, 0.1500]")
+    assert tile.note == "gender=M minus gender=F"
 
 
 def test_a_run_without_values_says_so(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 from annotated_types import Ge, Gt, Le
 
-from recbias.core.context import warn
+from recbias.core.context import report_progress, warn
 from recbias.core.dataset import AnyArray, Ids, TrainingData
-from recbias.core.errors import Contradiction, UnknownColumn
+from recbias.core.errors import Contradiction, OutOfRange, UnknownColumn
 from recbias.core.evidence import Responses, SentenceScores
+from recbias.core.machine import release_between
 from recbias.core.plugins import (
     EXECUTION,
     Device,
@@ -38,11 +39,12 @@ from recbias.language.local_models import (
     LocalModel,
     Precision,
     ScoringSettings,
+    batch_by_tokens,
     check_sentence_model,
+    find_token_type,
     load_model,
 )
 from recbias.language.model_files import list_model_files
-from recbias.language.responses import ResponseSettings, generate_responses
 from recbias.models.debias import Debias, TrainingSentences, debias_model
 from recbias.models.fine_tuning import FineTuning, LearningCurve
 from recbias.models.gpu import copy_to_array
@@ -232,7 +234,7 @@ class FittedLanguageModel:
             dialogues, contexts = dialogues.take_none(), []
         texts: list[str] = []
         if contexts:
-            texts = generate_responses(self.model, contexts, self.settings.generation)
+            texts = generate_responses(self.model, contexts, self.settings)
         responses: Ids = np.array(texts, dtype=object)
         return Responses(dialogues.ids, responses, dialogues.cells[_REFERENCE], dialogues.labels)
 
@@ -243,6 +245,111 @@ def _copy_weights(model: LocalModel, state: Mapping[str, np.ndarray]) -> None:
     with torch.no_grad():
         for name, tensor in model.network.named_parameters():
             tensor.copy_(torch.from_numpy(state[f"{_WEIGHT}{name}"]))
+
+
+def generate_responses(
+    model: LocalModel, contexts: Sequence[str], settings: SentenceLanguageModel
+) -> list[str]:
+    """Return the response to each context, whose lines are the turns of two speakers.
+
+    A model with a chat template reads the turns as messages, the last one by the user. Another
+    causal model reads the lines and writes the next one: its text up to the end of the line. Of an
+    encoder-decoder, the encoder reads the lines. The oldest turns of a context that is too long
+    for the model are left out, which is counted in a warning.
+
+    Raises:
+        Contradiction: The model has no ``token_types``.
+        OutOfRange: The model has no place for ``max_new_tokens`` after a context.
+        UnknownIdentifier: The vocabulary does not have ``token_types``.
+    """
+    writer = _Writer(model, settings)
+    prompts = [writer.write_prompt(context) for context in contexts]
+    if writer.n_shortened:
+        warn(
+            f"{writer.n_shortened:,} of {len(contexts):,} contexts exceed the length of the model "
+            "or of its chat template: their oldest turns are left out"
+        )
+    lengths = np.array([writer.count_tokens(prompt) for prompt in prompts], dtype=np.int64)
+    batches = batch_by_tokens(lengths + settings.max_new_tokens, settings.batch_tokens)
+    responses, n_completed = [""] * len(contexts), 0
+    for number, rows in enumerate(release_between(batches)):
+        generations = writer.model.generate(
+            [prompts[row] for row in rows],
+            max_tokens=settings.max_new_tokens,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            top_k=settings.top_k,
+            seed=settings.seed + number,
+        )
+        for row, generation in zip(rows.tolist(), generations, strict=True):
+            text = generation.text.strip()
+            is_line = not (writer.has_encoder or writer.has_template)
+            responses[row] = text.partition("\n")[0].strip() if is_line else text
+        n_completed += rows.size
+        report_progress("responses generated", n_completed, len(contexts))
+    return responses
+
+
+class _Writer:
+    """Writes prompts that fit into the model."""
+
+    def __init__(self, model: LocalModel, settings: SentenceLanguageModel) -> None:
+        self.n_shortened = 0
+        name = settings.token_types
+        token_type = None if name is None else find_token_type(model, name)
+        self.model = replace(model, token_type=token_type)
+        self.has_encoder = model.kind == "encoder_decoder"
+        self.has_template = not self.has_encoder and bool(model.tokenizer.chat_template)
+        self.room = model.max_length - (0 if self.has_encoder else settings.max_new_tokens)
+        if self.room < 1:
+            message = f"a response of {settings.max_new_tokens:,} tokens fills the whole model"
+            remedy = f"use fewer than its {model.max_length:,} tokens"
+            raise OutOfRange(message, where="max_new_tokens", remedy=remedy)
+
+    def write_prompt(self, context: str) -> str:
+        """Return what the model reads of a context."""
+        turns = [turn.strip() for turn in context.splitlines() if turn.strip()] or [""]
+        remaining = turns
+        while len(remaining) > 1 and not self._fits(remaining):
+            remaining = remaining[1:]
+        prompt = self._render(remaining)
+        excess = self.count_tokens(prompt) - self.room
+        if excess > 0:
+            remaining = [self._cut(remaining[0], excess)]
+            prompt = self._render(remaining)
+        self.n_shortened += remaining != turns
+        return prompt
+
+    def _fits(self, turns: Sequence[str]) -> bool:
+        try:
+            return self.count_tokens(self._render(turns)) <= self.room
+        except Contradiction:  # such as a template for conversations that the user begins
+            return False
+
+    def _render(self, turns: Sequence[str]) -> str:
+        if self.has_encoder:
+            return "\n".join(turns)
+        if not self.has_template:
+            return self.model.add_start("\n".join(turns) + "\n")
+        roles = ("user", "assistant")
+        n = len(turns)
+        messages = [
+            {"role": roles[(n - 1 - position) % 2], "content": turn}
+            for position, turn in enumerate(turns)
+        ]
+        return self.model.render_chat(messages)
+
+    def _cut(self, turn: str, excess: int) -> str:
+        """Return the end of a turn, without its first tokens."""
+        offsets = self.model.tokenizer(
+            turn, add_special_tokens=False, return_offsets_mapping=True
+        ).offset_mapping
+        return turn[offsets[excess][0] :] if excess < len(offsets) else ""
+
+    def count_tokens(self, prompt: str) -> int:
+        """Return the number of tokens that the model reads of a prompt."""
+        tokenizer = self.model.tokenizer
+        return len(tokenizer(prompt, add_special_tokens=self.has_encoder).input_ids)
 
 
 _TRAINING = frozenset(
@@ -321,8 +428,8 @@ class SentenceLanguageModel(OnDevice):
         and Kirchhoff, "Masked language model scoring", ACL 2020 (masked models).
 
     >>> model = SentenceLanguageModel(model="./my-model", first_token=True)
-    >>> model.scoring.first_token, model.generation.max_new_tokens
-    (True, 64)
+    >>> model.scoring.first_token, model.scoring.special_tokens
+    (True, None)
     """
 
     after_fit: ClassVar[frozenset[str]] = frozenset(
@@ -365,11 +472,6 @@ class SentenceLanguageModel(OnDevice):
     def scoring(self) -> ScoringSettings:
         """How sentences are scored."""
         return select_settings(self, ScoringSettings)
-
-    @property
-    def generation(self) -> ResponseSettings:
-        """How responses are generated."""
-        return select_settings(self, ResponseSettings)
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of the model; none for one of a hub."""

@@ -236,14 +236,17 @@ def _join_served(
     Over several seeds or folds n is that of one of them, so the number is left out.
     """
     if any(ALL in {row["seed"], row["fold"]} for row in served):
-        units = format_count(2, unit or "query").partition(" ")[2]
+        everybody = units = format_count(2, unit or "query").partition(" ")[2]
     else:
         n, total = (max(float(row["n"]) for row in each) for each in (served, rows))
-        units = f"{n:,.0f} of {format_count(total, unit or 'query')}"
-    everybody = "For all" + " with a value" * any(row["undefined"] > 0 for row in rows)
+        everybody = format_count(total, unit or "query")
+        units = f"{n:,.0f} of {everybody}"
+    if len({row["n"] for row in rows}) > 1:
+        everybody = "with a value"
     own, total_sentence = (each.sentence.replace("No s", "no s", 1) for each in (part, whole))
     sentence = f"For the {units} with lists of all models, {own}"
-    return whole._replace(sentence=sentence, more=(f"{everybody}, {total_sentence}", *whole.more))
+    more = (*whole.more, f"Over all {everybody}, {total_sentence}")
+    return part._replace(sentence=sentence, more=more)
 
 
 def _write_no_difference(question: Question) -> _Answer:
@@ -323,14 +326,22 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     row, is_positive, model = leads[0], leads[0]["difference"] > 0, to_line(leads[0]["model"])
     a, b = (_name_side(question, row, side) for side in "ab")
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    others = [to_line(each["model"]) for each in leads[1:]]
+    same = [
+        each["model"]
+        for each in question.significant
+        if all(each[name] == row[name] for name in ("a", "b", "target"))
+        and (each["difference"] > 0) == is_positive
+    ]
+    also = [to_line(each["model"]) for each in leads[1:] if each["model"] in same]
+    others = [to_line(each["model"]) for each in leads[1:] if each["model"] not in same]
     alike = [each for each in leads if (each["difference"] > 0) == is_positive]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
     is_same = is_same and leads[1:] == alike[1:] != []
     words = {
         "name": f"{question.name}{target}{question.where}",
         "model": model,
-        "too": f"; significant too with {join_names(others)}" if others else "",
+        "too": f"; also significant with {join_names(also)}" * bool(also)
+        + f"; other differences are significant with {join_names(others)}" * bool(others),
         "share": _count_share(leads, len(question.models)),
         "alike": join_names([each["model"] for each in alike]),
         "alike_share": _count_share(alike, len(question.models)),
@@ -412,7 +423,8 @@ def _write_best(question: Question) -> _Answer:
     is_accuracy = question.metric.name in views.ACCURACY and not question.metric.gap
     is_above = (question.baselines & {*wins}) <= beaten
     more: tuple[str, ...] = ()
-    if baseline and is_accuracy and not is_above:
+    is_best = baseline in _split_best([*best, baseline], question)[0]
+    if baseline and (is_accuracy or is_best) and not is_above:
         more = (_compare_pair(question, best[0], baseline, wins),)
     if not any(wins.get(name, set()) & {*models} for name in models):
         return _write_no_difference(question)._replace(more=more)
@@ -596,7 +608,7 @@ def _describe_overall(
     values = [format_value(row["value"], places) for row in named]
     models = [to_line(row["model"]) for row in named]
     better = ""
-    if defined[0] not in named and metric.name in views.ACCURACY:
+    if defined[0] not in named and metric.direction != "none":
         value = format_value(defined[0]["value"], places)
         better = f"; the baseline {to_line(defined[0]['model'])} has {value}"
     if len(named) == 1:

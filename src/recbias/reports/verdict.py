@@ -308,10 +308,14 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
     ]
     if subject == "groups" and questions:
         first = questions[0]
-        strongest = {row["model"]: row for row in reversed(first.rows)}
-        name = views.name_metric(run, first.metric).partition(", gap")[0]
+        gaps = _find_gaps(run, first, findings[0].dataset)
+        largest = sorted(first.rows, key=lambda row: float(abs(row["difference"])))
+        strongest = {row["model"]: row for row in (largest if gaps else reversed(first.rows))}
+        name = (
+            views.name_metric(run, first.metric).partition(", gap")[0].replace(" gap by ", " by ")
+        )
         tiles = [
-            _make_gap_tile(strongest[model], name, first.metric.by)
+            _make_gap_tile(strongest[model], name, first.metric.by, gaps.get(model))
             for model in first.models
             if model in strongest
         ]
@@ -320,12 +324,26 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
     return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles))
 
 
-def _make_gap_tile(row: Row, name: str, by: str) -> Tile:
+def _find_gaps(run: RunTables, question: views.Question, dataset: str) -> dict[str, Row]:
+    """Return the gap of each model between the groups of a question, if the run has it."""
+    metric, settings = question.metric, {**question.metric.parameters, "gap": "difference"}
+    return {
+        row["model"]: row
+        for title, each in views.collect_definitions(run).items()
+        if each.name == metric.name and each.parameters == settings
+        for row in views.list_headline(run).get((title, dataset), ())
+        if not (row["group"] or row["target"] or math.isnan(row["value"]))
+    }
+
+
+def _make_gap_tile(row: Row, name: str, by: str, gap: Row | None) -> Tile:
     """Return the tile of a gap without its sign, or of an effect beside the control with it."""
     is_effect = row["b"] == CONTROL
     value, low, high = views.orient(row)
     if is_effect:
         value, low, high = row["difference"], row["ci_low"], row["ci_high"]
+    elif gap:
+        value, low, high = gap["value"], gap["ci_low"], gap["ci_high"]
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
     sides = "ba" if row["difference"] < 0 and not is_effect else "ab"
     names = [to_line(name_group(row[side], by)) for side in sides]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from recbias.core import measures
+from recbias.core.grouping import parse_uncertain_label
 from recbias.core.measures import DATASET, SERVED, Direction, to_loss
 from recbias.core.plugins import BASELINES
 from recbias.core.text import normalize_name
@@ -299,9 +301,31 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
     In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here a
     mean over seeds and folds has the smallest ``n`` of them that is not 0 and the largest
     ``undefined``; both are added over datasets. The groups of queries that tests compare have the
-    values of ``groups.csv``: means over units, each with its mean over seeds and folds.
+    values of ``groups.csv``: means over units, each with its mean over seeds and folds. The
+    ``undefined`` of a gap is that of the groups that it compares: units without a label have none.
     """
-    return replace_groups(_count_units(run.metrics), run.groups)
+    estimates = replace_groups(_count_units(run.metrics), run.groups)
+    return estimates if run.groups is None else _count_compared(run, estimates)
+
+
+def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
+    definitions, records = collect_definitions(run), to_records(estimates)
+    compared: dict[tuple[object, ...], float] = {}
+    keys = []
+    for row in records:
+        metric = definitions[get_title(row)]
+        settings = {name: each for name, each in metric.parameters.items() if name != "gap"}
+        key = (*get_place(row), row["model"], row["target"], metric.name, repr(settings))
+        keys.append(key if metric.gap and not row["group"] else None)
+        if row["group"] and row["n"] >= metric.min_group:
+            is_uncertain = parse_uncertain_label(metric.by) is not None
+            before = compared.get(key, 0.0)
+            compared[key] = (max if is_uncertain else operator.add)(before, row["undefined"])
+    undefined = [
+        compared.get(of_gap, math.nan) if of_gap else row["undefined"]
+        for row, of_gap in zip(records, keys, strict=True)
+    ]
+    return estimates.assign(undefined=undefined)
 
 
 def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
