@@ -274,9 +274,9 @@ def _write_no_difference(question: Question) -> _Answer:
         above, below = (_name_side(question, row, side) for side in "ab")
         if row["difference"] < 0:
             above, below = below, above
-        sides = f"{_state_size(row)} higher for {above} than for {below}{ending}"
+        by_how_much = f"{_state_size(row)} higher for {above} than for {below}{ending}"
         each = f"each of {_count(row['n'], question.units or 'unit')}"
-        sentence = f"{question.heading} is {sides} in {each}, too few for significance."
+        sentence = f"{question.heading} is {by_how_much} in {each}, too few for significance."
         return _Answer(_start(sentence), test)
     return _Answer(
         _fit(f"No significant {text} was found{ending}." for text in what),
