@@ -91,7 +91,7 @@ def test_every_missing_extra_is_reported_once_with_its_models_and_first_line(
         helps = [line for line in refused.err.splitlines() if line.startswith("help: ")]
         assert [error.split(":")[2] for error in errors] == ["6", "8", "12", "10", "11"]
         extras = ["torch", "libraries", "text", "tune"]
-        assert helps[:4] == [f"help: pip install 'recbias[{extra}]'" for extra in extras]
+        assert helps[:4] == [f"help: in the clone: pip install '.[{extra}]'" for extra in extras]
         assert "MultiVAE and BPR-MF need the package 'torch'" in errors[0]
         assert "implicit/ALS and lenskit/ItemKNN need the packages" in errors[1]
         assert "BLEU and ROUGE-L need" in errors[2]
@@ -103,4 +103,4 @@ def test_every_missing_extra_is_reported_once_with_its_models_and_first_line(
 def test_ray_is_refused_with_its_extra(tmp_path: Path) -> None:
     refused = run_core("run", "quickstart", "--executor", "ray", folder=tmp_path)
     assert refused.code == 2
-    assert "help: pip install 'recbias[ray]'" in refused.err
+    assert "help: in the clone: pip install '.[ray]'" in refused.err

@@ -200,4 +200,4 @@ def test_require_packages_names_all_that_are_missing() -> None:
         ),
         "help: pip install no_such_a no_such_b",
     ]
-    assert describe_missing(["X"], ["ray"])[1] == "pip install 'recbias[ray]'"
+    assert describe_missing(["X"], ["ray"])[1] == "in the clone: pip install '.[ray]'"

@@ -218,7 +218,7 @@ def test_a_missing_package_is_named_with_its_extra(
     with pytest.raises(MissingExtra, match=f"the package '{missing}'") as caught:
         find_model(str(gguf_file), setting="model")
     assert caught.value.where == "model"
-    assert caught.value.remedy == "pip install 'recbias[text]'"
+    assert caught.value.remedy == "in the clone: pip install '.[text]'"
 
 
 @needs_gguf

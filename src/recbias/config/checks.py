@@ -35,8 +35,8 @@ class CheckSpec:
         not_below: A model; the value may be below that model's by at most ``margin``.
         not_above: A model; the value may be above that model's by at most ``margin``.
         margin: The difference that ``not_below`` and ``not_above`` tolerate.
-        models: The labels of the models to check; by default all but the one to compare with and
-            the baselines, or these too if there are no others.
+        models: The labels of the models to check; by default all models except the
+            one compared with and the baselines; if only baselines are left, these.
         strict: Whether an undecided check fails.
     """
 

@@ -384,8 +384,8 @@ class ClaimSpec:
         direction: Whether the claim is "higher" or "lower".
         than: The number to compare the value with, if there is no ``against`` and no ``by``.
         alpha: The significance level.
-        correction: Corrects p as if the same claim were made about every pair of models (without
-            ``against``, about every model): ``none``, ``bonferroni``, ``holm`` or ``bh``.
+        correction: Corrects p for testing the same claim on every pair of models (on every model,
+            without ``against``): ``none``, ``bonferroni``, ``holm`` or ``bh``.
     """
 
     metric: str | dict[str, Any]

@@ -110,7 +110,7 @@ SIGNIFICANCE = Table(
     "significance.csv",
     *_FIT,
     *_METRIC_KEYS,
-    _Column("test", str, "the test, with the settings in which tests of one kind differ"),
+    _Column("test", str, "the test, with the settings that tell it from others of its kind"),
     _Column("between", str, "what is compared: `models`, `groups`, `targets`, ..."),
     _Column("a", str, "the first side"),
     _Column("b", str, "the second side"),
@@ -212,9 +212,9 @@ REPLICATES = Table(
     "replicates.parquet",
     *_FIT,
     *_METRIC_KEYS,
-    _Column("queries", str, "the digest of the queries; equal queries share their samples"),
-    _Column("df", float, "the degrees of freedom of Student's t; blank for the normal one"),
-    _Column("log_scale", bool, "whether the interval is that of the logarithm"),
+    _Column("queries", str, "a checksum of the queries; the same queries have the same samples"),
+    _Column("df", float, "the degrees of freedom of Student's t; blank for a normal distribution"),
+    _Column("log_scale", bool, "whether the interval is computed for the logarithm"),
     _Column("value", float, "the value on one bootstrap sample of the queries"),
 )
 LISTS = Table(

@@ -84,15 +84,15 @@ def suggest_install(packages: Collection[str]) -> str:
     """Return the command that installs packages: by extras where they have them.
 
     >>> suggest_install(["lenskit", "torch"])
-    "pip install 'recbias[libraries]'"
+    "in the clone: pip install '.[libraries]'"
     >>> suggest_install(["surprise"])
     'pip install surprise'
     """
     extras = find_extras(package.replace("_", "-") for package in packages)
     covered = {package for extra in extras for package in EXTRAS[extra]}
-    words = [f"'recbias[{','.join(extras)}]'"] if extras else []
+    words = [f"'.[{','.join(extras)}]'"] if extras else []
     words += sorted(name for name in packages if name.replace("_", "-") not in covered)
-    return " ".join(["pip install", *words])
+    return " ".join([*(["in the clone:"] if extras else []), "pip install", *words])
 
 
 def describe_missing(users: Sequence[str], packages: Collection[str]) -> tuple[str, str]:
@@ -100,8 +100,10 @@ def describe_missing(users: Sequence[str], packages: Collection[str]) -> tuple[s
 
     >>> describe_missing(["EncoderX"], ["torch", "transformers"])[0]
     "EncoderX needs the packages 'torch' and 'transformers', which are not installed"
-    >>> describe_missing(["A", "B", "C"], ["torch"])
-    ("A, B and C need the package 'torch', which is not installed", "pip install 'recbias[torch]'")
+    >>> describe_missing(["A", "B", "C"], ["torch"])[0]
+    "A, B and C need the package 'torch', which is not installed"
+    >>> describe_missing(["A"], ["torch"])[1]
+    "in the clone: pip install '.[torch]'"
     """
     names = " and ".join(repr(package) for package in packages)
     nouns = ("package", "is") if len(packages) == 1 else ("packages", "are")

@@ -143,7 +143,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="needs the package 'openai'") as caught:
         LanguageModel(model="gpt-4").check_access()
-    assert caught.value.remedy == "pip install 'recbias[llm]'"
+    assert caught.value.remedy == "in the clone: pip install '.[llm]'"
 
 
 def test_a_schema_is_used_only_if_structured_output_is_set() -> None:

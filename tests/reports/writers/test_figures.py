@@ -53,4 +53,4 @@ def test_without_the_extra_it_is_named_before_any_work(tmp_path: Path) -> None:
     assert "report.formats" in str(caught.value)
     with pytest.raises(MissingExtra) as missing:
         recbias.Run(make_run(tmp_path, WORLD)).figures["long-tail"].save(tmp_path / "x.pdf")
-    assert missing.value.remedy == "pip install 'recbias[figures]'"
+    assert missing.value.remedy == "in the clone: pip install '.[figures]'"

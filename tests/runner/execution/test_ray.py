@@ -26,7 +26,7 @@ HAS_RAY = importlib.util.find_spec("ray") is not None
 def test_missing_ray_is_reported_with_the_install_command() -> None:
     with pytest.raises(MissingExtra, match="needs the package 'ray'") as caught:
         RayTasks(1)
-    assert caught.value.remedy == "pip install 'recbias[ray]'"
+    assert caught.value.remedy == "in the clone: pip install '.[ray]'"
 
 
 @pytest.mark.slow
