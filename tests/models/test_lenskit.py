@@ -11,7 +11,6 @@ from recbias.models.libraries import (
     FittedScorer,
     LensKitItemKNN,
     LensKitUserKNN,
-    train_scorer,
     warn_about_equal_ratings,
 )
 from recbias.testing import make_checkerboard, query_all_users
@@ -25,10 +24,8 @@ def test_fitted_scorer_returns_scores_of_library() -> None:
     from lenskit.knn import ItemKNNScorer
 
     data = make_checkerboard()
-    scorer = train_scorer(
-        ItemKNNScorer(max_nbrs=3, feedback="implicit"), data, np.random.default_rng(0)
-    )
-    fitted = FittedScorer.from_training(scorer, data)
+    scorer = ItemKNNScorer(max_nbrs=3, feedback="implicit")
+    fitted = FittedScorer.train(scorer, data, np.random.default_rng(0))
     lists = fitted.recommend(query_all_users(data), 4, data)
     items = ItemList(item_nums=np.arange(data.train.n_items), vocabulary=fitted.dataset.items)
     for user in (0, 7, 39):

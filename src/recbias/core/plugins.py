@@ -7,7 +7,7 @@ that they name (``InputFile``), are part of the content address of its results.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import (
     Protocol,
     TypeAlias,
     TypeGuard,
+    TypeVar,
     get_args,
     runtime_checkable,
 )
@@ -180,6 +181,15 @@ class OnlyOn:
 def is_changed(plugin: object, setting: str) -> bool:
     """Return whether a setting of a plug-in differs from its default."""
     return bool(getattr(plugin, setting) != getattr(type(plugin), setting, None))
+
+
+Settings = TypeVar("Settings")
+
+
+def select_settings(model: Any, kind: type[Settings], **others: Any) -> Settings:
+    """Return a dataclass of the settings of a model that have the names of its fields."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: vars(model)[name] for name in names & vars(model).keys()}, **others)
 
 
 # fmt: off

@@ -383,22 +383,19 @@ class MaskedGroups:
         q = np.exp(scores).mean(axis=0)
         return np.asarray(np.log(q if self.neutral == "ratio" else np.log1p(q)))
 
-    def _list_candidates(self, group: _Group) -> tuple[str, ...]:
-        return (group.name,) if self.candidates == "names" else group.words
-
     @cached_property
     def _word_tokens(self) -> list[dict[str, set[int]]]:
         """The tokens of each candidate of each group: of its spellings that are one token."""
-        return [
-            {word: set(self._find_tokens(word)) for word in self._list_candidates(group)}
-            for group in self.words.groups
-        ]
 
-    def _find_tokens(self, word: str) -> Iterator[int]:
-        for spelling in (word, word[:1].upper() + word[1:]):
-            token = self.model.find_token(spelling)
-            if token is not None:
-                yield token
+        def find_tokens(word: str) -> set[int]:
+            found = map(self.model.find_token, (word, word[:1].upper() + word[1:]))
+            return {token for token in found if token is not None}
+
+        listed = (
+            (group.name,) if self.candidates == "names" else group.words
+            for group in self.words.groups
+        )
+        return [{word: find_tokens(word) for word in words} for words in listed]
 
     @cached_property
     def _tokens(self) -> list[AnyArray]:

@@ -101,29 +101,17 @@ def _load_config(source: Source) -> Any:
     auto: Any = transformers.AutoConfig
     with silence_transformers(), _describe_failure(CONFIG, source):
         config = auto.from_pretrained(source.folder, **_LOCAL)
-    _refuse_quantised(config, source)
-    for part in (config, *_list_parts(config)):
+    inner: Any = transformers.PreTrainedConfig  # as that of the text of a multimodal model
+    for part in (config, *(value for value in vars(config).values() if isinstance(value, inner))):
+        if getattr(part, "quantization_config", None):
+            message = f"the weights in {source.folder} are quantised (quantization_config)"
+            remedy = "name the model in full precision that it was made of, or its GGUF file"
+            raise MissingFile(message, where=source.setting, remedy=remedy)
         for name in _KERNELS:
             setattr(part, name, None)
     config.dtype = torch.float32
     config.transformers_weights = None
     return config
-
-
-def _list_parts(config: Any) -> list[Any]:
-    """Return the configurations inside another one, as that of the text of a multimodal model."""
-    import transformers
-
-    parts: Any = vars(config).values()
-    return [part for part in parts if isinstance(part, transformers.PreTrainedConfig)]
-
-
-def _refuse_quantised(config: Any, source: Source) -> None:
-    """Refuse weights that only a package for quantisation reads, for some GPUs."""
-    if any(getattr(part, "quantization_config", None) for part in (config, *_list_parts(config))):
-        message = f"the weights in {source.folder} are quantised (quantization_config)"
-        remedy = "name the model in full precision that it was made of, or its GGUF file"
-        raise MissingFile(message, where=source.setting, remedy=remedy)
 
 
 def _refuse_own_type(source: Source) -> None:

@@ -551,9 +551,6 @@ def _iterate_groups(node: MarkedValue) -> Iterator[_Group]:
 _PROMPT, _VALUE = "Instruction", "Prompt sensitive attr"
 """The columns of the authors' results with the prompt and the value of the attribute."""
 
-_REPLY_KEYS = frozenset({"result", "response", "output", "reply", "answer", "system_msg", "label"})
-"""Columns of a table that are not names or prompts."""
-
 
 def read_prompts(
     paths: Sequence[Path], sentence: str | None, names: Path | None, n_names: int | None
@@ -651,11 +648,7 @@ def _make_ids(table: pd.DataFrame, path: Path) -> Any:
 
 def _read_csv(path: Path) -> pd.DataFrame:
     table = read_text_table(path)
-    names = [name for name in table.columns if name.casefold() not in _REPLY_KEYS]
-    if not names:
-        message = "has no column of prompts or names"
-        raise UnknownColumn(message, where=str(path), remedy=f"name it {_PROMPT!r}, or 'name'")
-    return pd.DataFrame({name: table.texts(name) for name in names})
+    return pd.DataFrame({name: table.texts(name) for name in table.columns})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,16 @@ from recbias.core.dataset import AnyArray, Ids, TrainingData
 from recbias.core.errors import Contradiction, OutOfRange, UnknownColumn
 from recbias.core.evidence import Responses, SentenceScores
 from recbias.core.machine import release_between
-from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, OnlyWith, Output, State
+from recbias.core.plugins import (
+    EXECUTION,
+    Device,
+    InputFile,
+    ModelName,
+    OnlyWith,
+    Output,
+    State,
+    select_settings,
+)
 from recbias.core.queries import Queries
 from recbias.kernels import devices
 from recbias.kernels.devices import OnDevice
@@ -462,14 +471,7 @@ class SentenceLanguageModel(OnDevice):
     @property
     def scoring(self) -> ScoringSettings:
         """How sentences are scored."""
-        return ScoringSettings(
-            special_tokens=self.special_tokens,
-            first_token=self.first_token,
-            encoder_input=self.encoder_input,
-            token_types=self.token_types,
-            max_length=self.max_length,
-            batch_tokens=self.batch_tokens,
-        )
+        return select_settings(self, ScoringSettings)
 
     def model_files(self) -> Sequence[Path]:
         """Return the files of the model; none for one of a hub."""

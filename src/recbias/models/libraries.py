@@ -26,19 +26,6 @@ _ENVIRONMENT = {"LK_TORCH_COMPILE": "0"}
 """Compiling a model takes longer than training it on datasets of the usual size."""
 
 
-def train_scorer(scorer: Any, data: TrainingData, rng: np.random.Generator) -> Any:
-    """Train a LensKit scorer whose user and item numbers are the codes of the data; return it."""
-    from lenskit.training import TrainingOptions
-
-    seed = int(rng.integers(2**31))
-    options = TrainingOptions(rng=seed, device="cpu", environment=dict(_ENVIRONMENT))
-    dataset = to_lenskit_dataset(data.train)
-    with isolate_threads(), forward_warnings():
-        report_progress(f"fit {type(scorer).__name__}", 0, 1)
-        scorer.train(dataset, options)
-    return scorer
-
-
 def to_lenskit_dataset(train: Interactions) -> Any:
     """Return a LensKit dataset that uses codes as identifiers; the last of repeated rows counts.
 
@@ -101,9 +88,16 @@ class FittedScorer:
     dataset: Any  # The training interactions, for the users' histories
 
     @classmethod
-    def from_training(cls, scorer: Any, data: TrainingData) -> FittedScorer:
-        """Return a trained scorer with the histories of its training data."""
-        return cls(scorer, to_lenskit_dataset(data.train))
+    def train(cls, scorer: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
+        """Train a LensKit scorer whose user and item numbers are the codes of the data."""
+        from lenskit.training import TrainingOptions
+
+        seed, dataset = int(rng.integers(2**31)), to_lenskit_dataset(data.train)
+        options = TrainingOptions(rng=seed, device="cpu", environment=dict(_ENVIRONMENT))
+        with isolate_threads(), forward_warnings():
+            report_progress(f"fit {type(scorer).__name__}", 0, 1)
+            scorer.train(dataset, options)
+        return cls(scorer, dataset)
 
     def recommend(self, queries: Queries, k: int, data: TrainingData) -> RankedLists:
         """Return one list per query, best item first; a user without history has an empty list."""
@@ -153,8 +147,8 @@ class _KNN:
     def _fit_knn(self, kind: Any, data: TrainingData, rng: np.random.Generator) -> FittedScorer:
         if self.feedback == "explicit":
             warn_about_equal_ratings(data, kind.__name__)
-        scorer = train_scorer(kind(max_nbrs=self.neighbors, feedback=self.feedback), data, rng)
-        return FittedScorer.from_training(scorer, data)
+        scorer = kind(max_nbrs=self.neighbors, feedback=self.feedback)
+        return FittedScorer.train(scorer, data, rng)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from recbias.core.context import report_progress, warn
 from recbias.core.dataset import AnyArray, Codes, FloatArray, Ids, Reviews, TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.evidence import MASK, RankedLists
-from recbias.core.plugins import Device, State
+from recbias.core.plugins import Device, State, select_settings
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, Precision, choose_precision, resolve_device
 from recbias.kernels.topk import top_k
@@ -420,9 +420,6 @@ def _average_by_user(
     return np.asarray(sums / np.bincount(owners)[:, None])
 
 
-Settings = TypeVar("Settings")
-
-
 class EncoderModel(OnDevice):
     """Base class of models with a pretrained encoder."""
 
@@ -466,12 +463,6 @@ class EncoderModel(OnDevice):
             network = TextClassifier.create(source, n_classes, self.encoding, weights)
         network.module.to(resolve_device(self.device))
         return network
-
-
-def select_settings(model: Any, kind: type[Settings], **others: Any) -> Settings:
-    """Return a dataclass of the settings of a model that have the names of its fields."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: vars(model)[name] for name in names & vars(model).keys()}, **others)
 
 
 @dataclass(frozen=True, eq=False)

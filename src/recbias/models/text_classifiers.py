@@ -15,7 +15,7 @@ from recbias.core.context import record_fact, report_progress, warn
 from recbias.core.dataset import AnyArray, Codes, Ids, Matrix, Reviews, TrainingData
 from recbias.core.errors import NothingLeft
 from recbias.core.evidence import MASK, Embeddings
-from recbias.core.plugins import EXECUTION, Device, ModelName, Output, State
+from recbias.core.plugins import EXECUTION, Device, ModelName, Output, State, select_settings
 from recbias.kernels.devices import Precision
 from recbias.language.counterfactual import Side, build_swaps, make_counterfactuals
 from recbias.models.fine_tuning import FineTuning, Task, fine_tune
@@ -32,7 +32,6 @@ from recbias.models.text import (
     Tokens,
     accuracy,
     prepare_reviews,
-    select_settings,
     select_validation_reviews,
     split_state,
 )

@@ -32,7 +32,7 @@ from recbias.core.dataset import AnyArray, Attributes, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.evidence import normalize_gain, rank_discounts
 from recbias.core.machine import FreedMemory
-from recbias.core.plugins import FittedRecommender, OnlyOn, Output
+from recbias.core.plugins import FittedRecommender, OnlyOn, Output, select_settings
 from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice
 from recbias.kernels.sparse import compile_loop
@@ -299,29 +299,14 @@ class Schedule:
         learning_rate: The learning rate.
         adversarial_epochs: How many of the last epochs have a loss with one more term.
         patience: Epochs without a better validation nDCG@10 before early stopping; 0 disables it.
-        threads: Number of CPU threads. One is fastest for embedding look-ups and makes sums
-            reproducible across machines; large matrix products profit from more.
     """
 
     name: str
     epochs: int
-    batch_size: int
+    batch_size: int = 1
     learning_rate: float
     adversarial_epochs: int = 0
     patience: int = 0
-    threads: int = 1
-
-    @classmethod
-    def from_model(cls, model: Any, name: str) -> Schedule:
-        """Return the schedule that the settings of a model define."""
-        return cls(
-            name=name,
-            epochs=model.epochs,
-            batch_size=getattr(model, "batch_size", 1),
-            learning_rate=model.learning_rate,
-            adversarial_epochs=getattr(model, "adversarial_epochs", 0),
-            patience=model.patience,
-        )
 
 
 def validate_finite(
@@ -414,13 +399,10 @@ class Optimizer:
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
         """Continue from the moments of a state."""
         if self.dense is not None:
-            groups = self.dense.param_groups
-            parameters = [parameter for group in groups for parameter in group["params"]]
+            import torch
+
             moments = {
-                index: {
-                    name: _place_moment(array.copy(), parameters[index])
-                    for name, array in values.items()
-                }
+                index: {name: torch.tensor(array) for name, array in values.items()}
                 for index, values in _group_by_index("moment", arrays).items()
             }
             groups = self.dense.state_dict()["param_groups"]
@@ -445,13 +427,6 @@ def _create_optimizer(
         return Optimizer(None, rows)
     options: dict[str, Any] = {"lr": schedule.learning_rate, "fused": device in {"cpu", "cuda"}}
     return Optimizer(torch.optim.Adam(others, **options, capturable=device == "cuda"), rows)
-
-
-def _place_moment(array: AnyArray, parameter: Tensor) -> Tensor:
-    """Return a moment beside its parameter; the number of steps stays where torch keeps it."""
-    import torch
-
-    return place_like(array, parameter.data) if array.ndim else torch.from_numpy(array)
 
 
 def _group_by_index(
@@ -849,7 +824,7 @@ def train(
     checkpoints = Checkpoints.current()
     step, freed = _GradientStep(learner, optimizer, schedule), FreedMemory()
     with (
-        _limit_threads(schedule.threads),
+        _use_one_thread(),
         report_full_device(schedule.name, "batch_size", "lower batch_size or embedding_size"),
     ):
         completed, _ = state.resume(checkpoints.load())
@@ -885,7 +860,7 @@ class TrainedModel(OnDevice):
         rng: np.random.Generator,
     ) -> Fitted_co:
         """Train a learner by the settings of the model, which messages call ``name``."""
-        return train(learner, Schedule.from_model(self, name), data, rng)
+        return train(learner, select_settings(self, Schedule, name=name), data, rng)
 
 
 def _run_epoch(
@@ -911,11 +886,12 @@ def _run_epoch(
 
 
 @contextmanager
-def _limit_threads(n_threads: int) -> Iterator[None]:
+def _use_one_thread() -> Iterator[None]:
+    """Use one thread: fastest for embedding look-ups, with the same sums on every machine."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
+    torch.set_num_threads(1)
     try:
         yield
     finally:

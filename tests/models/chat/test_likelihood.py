@@ -13,8 +13,8 @@ from recbias.core.dataset import AnyArray, Attributes, FloatArray, TrainingData
 from recbias.core.errors import WrongType
 from recbias.language.likelihood import TextScorer
 from recbias.language.local_models import load_model
-from recbias.models import lm_likelihood
-from recbias.models.lm_likelihood import LMLikelihood
+from recbias.models import lm_ranking
+from recbias.models.lm_ranking import LMLikelihood
 from recbias.testing import check_recommender
 from support.models.checkpoints import Interrupted, MemoryStore, save_always
 from support.models.small_causal import score_separately, write_small_causal
@@ -68,7 +68,7 @@ def scorers(monkeypatch: pytest.MonkeyPatch) -> list[ScriptedScorer]:
         made.append(ScriptedScorer(texts))
         return made[-1]
 
-    monkeypatch.setattr(lm_likelihood, "load_model", lambda *_, **__: None)
+    monkeypatch.setattr(lm_ranking, "load_model", lambda *_, **__: None)
     monkeypatch.setattr(TextScorer, "from_texts", make_scorer)
     return made
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.errors import UserError
-from recbias.models.lm_rerank import rank_candidates
+from recbias.models.lm_ranking import rank_candidates
 from recbias.testing import check_recommender
 from support.chat.chat_requests import make_model
 from support.chat.chat_server import serve_chat
@@ -88,7 +88,7 @@ def test_the_contract_of_recommenders_is_met(rng: np.random.Generator) -> None:
     from recbias.core.dataset import Attributes, TrainingData
     from recbias.core.plugins import SelectedModel
     from recbias.models.baselines import MostPop
-    from recbias.models.lm_rerank import LMRerank
+    from recbias.models.lm_ranking import LMRerank
     from support.worlds.small_worlds import make_interactions
 
     pairs = [(user, item) for user in range(8) for item in rng.permutation(30)[:6].tolist()]
