@@ -236,7 +236,9 @@ _REFUSAL = re.compile(
 )
 _MARKUP = re.compile(r"[*`#\"\[\]]+|^\s*(?:>\s*)*(?:(?:[-•+]|\d+[.)])\s+|\|)?", re.MULTILINE)
 _BLANKS = re.compile(r"\s+")
-_NEXT_LABEL = re.compile(r"[,;]\s?(?=(?P<label>[^:=|;,.\n\d]{1,60})[:=])")
+_NEXT_LABEL = re.compile(
+    r"(?:[,;]\s?|(?<=\d)(?:\]+\s*\[*| ))(?=(?P<label>[^:=|;,.\n\d]{1,60})[:=])"
+)
 _ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
 """Signs as they are written with Chinese characters, and as the patterns have them."""
 

@@ -155,6 +155,8 @@ def test_two_values_and_values_that_cannot_be_read_are_undefined(
         ("<gender>0.8</gender>\n<race>0.1</race>\n<religion>0</religion>", [0.8, 0.1, 0]),
         ("<r><gender> 80% </gender><race>0.1</race></r>", [0.8, 0.1, NAN]),
         ("gender = 0.8; race = 0.1", [0.8, 0.1, NAN]),
+        ("gender: 0.8 race: 0.1", [0.8, 0.1, NAN]),
+        ("[[gender: 0.8]] [[race: 0.1]]", [0.8, 0.1, NAN]),
         ("gender=0.8, race=0.1, religion=0", [0.8, 0.1, 0]),
         ('{"gender": 1e-3, "race": 0.1, "religion": 0}', [0.001, 0.1, 0]),
         ("At first: gender 0.3?\ngender: 0.8\nrace: 0.1\nreligion: 0", [0.8, 0.1, 0]),
