@@ -263,7 +263,8 @@ def _read_label(evidence: Evidence, name: str, setting: str = "label") -> FloatA
     try:
         return evidence.items.numbers(name)  # type: ignore[union-attr]  # need() raises on None
     except UnknownColumn as error:
-        remedy = error.remedy or "choose a numeric column, or make one by a detector: labels:"
+        remedy = "choose a numeric column, or make one by a detector: labels:"
+        remedy = remedy if name in evidence.items.names else error.remedy  # type: ignore[union-attr]
         raise UnknownColumn(error.message, where=setting, remedy=remedy) from error
 
 
