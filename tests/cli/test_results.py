@@ -127,7 +127,7 @@ def test_runs_are_compared_side_by_side_with_p_values(finished_runs: Path) -> No
     assert 0 < float(p) < float(adjusted) <= 1
     assert lines[2:] == [
         (
-            "Difference: the later run minus the earlier one, over the n units that both have, "
+            "Difference: the later run minus the earlier one, over the n units that both have. "
             "p adjusted: bonferroni over 2 tests."
         ),
         "Unchanged: 4 values with the same address in both runs.",

@@ -18,7 +18,13 @@ from recbias.reports.tables import (
     build_summary,
     tabulate_comparisons,
 )
-from recbias.reports.views import Comparisons, Definition, describe_methods, find_wins
+from recbias.reports.views import (
+    Comparisons,
+    Definition,
+    collect_estimates,
+    describe_methods,
+    find_wins,
+)
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import BY_GENDER, compare, state, write_run
 from support.run_folders import RunSpec, make_run
@@ -55,7 +61,7 @@ def test_undefined_values_are_marked_and_counted(tmp_path: Path) -> None:
 
 
 def test_units_without_a_label_are_no_undefined_values_of_a_gap(tmp_path: Path) -> None:
-    values = [state("a", 0.1, "nDCG(by=gender, gap=difference)", n=95, undefined=5)]
+    values = [state("a", 0.1, "nDCG(by=gender, gap=difference)", n=94, undefined=6)]
     groups = [
         state("a", value, BY_GENDER["metric"], group=f"gender={gender}", n=n, undefined=undefined)
         for gender, value, n, undefined in (("F", 0.2, 40, 0), ("M", 0.3, 54, 1))
@@ -64,7 +70,10 @@ def test_units_without_a_label_are_no_undefined_values_of_a_gap(tmp_path: Path) 
     gap["parameters"] = {"k": 10, "by": "gender", "gap": "difference"}
     run = write_run(tmp_path, [*values, *groups], (), [BY_GENDER, gap])
     pd.DataFrame(groups, columns=run.metrics.columns).to_csv(tmp_path / "groups.csv", index=False)
-    assert build_summary(read_run(tmp_path)).notes[0].endswith("(1 for a).")
+    run = read_run(tmp_path)
+    undefined = collect_estimates(run).set_index("group")["undefined"].to_dict()
+    assert undefined == {"": 1, "gender=F": 0, "gender=M": 1}
+    assert build_summary(run).notes == ()  # it is said beside the values of the groups
 
 
 def test_several_datasets_are_blocks_of_rows_with_the_mean_first(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def _compare_side_by_side(
     omitted += remarks
     if ungated:
         headings = (definitions[title].heading for title in ungated)
-        omitted.append(f"Without a tolerance: {'; '.join(headings)}.")
+        omitted.append(f"No tolerance given for: {'; '.join(headings)}.")
     shown: list[Part] = [f"{', '.join(labels)}: no value that the runs share has changed"]
     shown += omitted
     if len(values):
@@ -224,8 +224,8 @@ def _tabulate_changes(
 def _explain(table: pd.DataFrame, difference: str, correction: str) -> Iterator[str]:
     """Yield what the columns of a table of changes mean."""
     tests = int(table["family_size"].max())
-    adjusted = f", p adjusted: {correction} over {format_count(tests, 'test')}" if tests else ""
-    yield f"Difference: {difference}, over the n units that both have{adjusted}."
+    adjusted = f" p adjusted: {correction} over {format_count(tests, 'test')}." if tests else ""
+    yield f"Difference: {difference}, over the n units that both have.{adjusted}"
     of_one_run = pd.concat([table.groupby(side)[f"only_{side}"].max() for side in "ab"])
     others = of_one_run.groupby(level=0, sort=False).max()
     if left_out := [f"{format_count(n, 'unit')} of {run}" for run, n in others.items() if n]:
@@ -415,7 +415,7 @@ def _explain_power(
             how += f", a bound for {correction}"
         yield f"Level of a single test: {levels}{how}."
     if difference is not None:
-        text = f"Needed: the number of units that finds a true difference of {difference:g}"
+        text = f"Needed: the number of units needed to find a true difference of {difference:g}"
         yield f"{text} in {share}; for groups, of both (a + b) in the shares of the run."
     if (table["given"] != "").any():
         yield "Given: what stays as in this run while the other number changes."

@@ -256,13 +256,15 @@ def _write_no_difference(question: Question) -> _Answer:
         between = f" between the {len(models):,} models"
     else:
         rows = question.own_rows
-        within = f"any of {len(models):,} models" if len(models) > 2 else join_names(models, "or")
-        ending = f" with {within}"
+        ending = f" with {join_names(models, 'or')}"
+        if len(models) > 2:
+            ending = f" for any of the {len(models):,} models"
     rows = rows or question.rows
     sides = list(dict.fromkeys(_name_side(question, row, side) for row in rows for side in "ab"))
     what = [f"difference in {question.heading}{question.where}{between}"]
     if rows[0]["test"] == TREND:
-        what.insert(0, f"trend of {question.name}{question.where} with the order of the groups")
+        order = f"with the order of the groups by {question.metric.by}"
+        what = [f"trend of {question.name}{question.where} {order}"]
     elif len(sides) == 2:
         pair = join_names(sides)
         what.insert(0, f"difference in {question.name}{question.where} between {pair}")
@@ -447,6 +449,12 @@ def _write_best(question: Question) -> _Answer:
         named = f"{some} of the {len(others):,} others"
         named = join_names(missed, "or") if len(missed) <= 3 else named
         sentence = f"{lead}, but {verb} not shown to be better than {named}."
+        if direction == "zero" and len(best) == 1 and len(missed) <= 3:
+            others_of = join_names([f"{to_line(name)}'s" for name in missed], "or")
+            sentence = (
+                f"{to_line(best[0])}'s {question.name}{question.where}, {value}, is nearest to 0, "
+                f"but not shown to be better than {others_of}."
+            )
         small = _combine(_describe_test(question), _describe_power(question, rows))
     else:
         closest = min(rows, key=lambda row: float(abs(row["difference"])))
@@ -534,7 +542,7 @@ def _describe_reranking(run: RunTables) -> Iterator[Conclusion]:
             for row in best.values()
         ]
         if texts:
-            small = "Each re-ranker at the setting that removes most, without correction for it."
+            small = "Each re-ranker at its best setting, without correction for the choice."
             answer = _Answer(texts[0], _combine(*texts[1:], small))
             yield Conclusion(kind="reranking", metric=bias, dataset=dataset, **answer._asdict())
 
@@ -569,7 +577,11 @@ def _describe_version(run: RunTables, row: Row, name: str) -> str:
 def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[Conclusion]:
     """Yield an answer for the metrics that no test compares as a whole."""
     compared = {(item.metric.title, item.comparisons[0].place[0]) for item in questions}
-    for (title, dataset), every in views.list_headline(run).items():
+    headline = sorted(
+        views.list_headline(run).items(),
+        key=lambda item: all(math.isnan(row["value"]) for row in item[1]),
+    )
+    for (title, dataset), every in headline:
         metric = views.collect_definitions(run)[title]
         of_groups = title.replace(f", gap={metric.gap}", "")
         if not compared.isdisjoint({(title, dataset), (of_groups, dataset)}):
@@ -583,6 +595,15 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
         if overall and served:
             part = _describe_overall(run, metric, served, where)
             answer = _join_served(answer, part, overall, served, name_unit(run, metric))
+        control = [row for row in every if row["target"] == "control" and not row["group"]]
+        if control and overall:
+            values = [format_value(row["value"], 4) for row in control]
+            of = [f" with {to_line(row['model'])}" * bool(control[1:]) for row in control]
+            texts = join_names([value + model for value, model in zip(values, of, strict=True)])
+            sentence = (
+                f"{answer.sentence.removesuffix('.')}; that of two neutral lists is {texts}."
+            )
+            answer = answer._replace(sentence=sentence)
         yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
 
@@ -597,6 +618,8 @@ def _describe_overall(
     if not defined:
         return _Answer(f"{_start(name)} is undefined for {absent}.")
     undefined = f"Undefined for {absent}." if absent else ""
+    if absent and is_of_groups:
+        undefined = f"Some groups have no value with {absent}."
     named = [row for row in defined if row["model"] not in baselines] or defined
     places = count_decimals(row["value"] for row in named)
     scale = f" ({metric.scale})" if metric.scale else ""
@@ -614,7 +637,8 @@ def _describe_overall(
     if len(named) == 1:
         row = named[0]
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
-        n = "" if math.isnan(row["n"]) else f"{_count(row['n'], name_unit(run, metric))}."
+        unit = name_unit(run, metric)
+        n = f"{format_count(row['n'], unit)}." if unit and not math.isnan(row["n"]) else ""
         return _Answer(f"{models[0]} has {name} {value}{scale}{better}.", _combine(n, undefined))
     detail = _combine("No test compares the models.", undefined)
     flags = views.flag_best([row["value"] for row in named], metric.direction)
@@ -634,7 +658,10 @@ def _name_ends(metric: Definition, rows: Sequence[Row], places: int, scale: str)
     """Return the worst-off group and its value, or both ends where no group is worse."""
     ranked = sorted(rows, key=lambda row: float(row["value"]))
     ends = {"highest": ranked[-1], "lowest": ranked[0]}
-    if worst := find_worst_groups(rows, metric):
+    worst = find_worst_groups(rows, metric)
+    if n_tied := len({row["group"] for row in worst[1:]}):
+        return f"worst for {n_tied + 1:,} groups: {format_value(worst[0]['value'], places)}{scale}"
+    if worst:
         ends = {"worst": worst[0]}
     elif len(rows) == 1:
         ends = {"known only": rows[0]}
@@ -757,18 +784,22 @@ def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion
 
     They are on re-ranking, on groups, and on models: of each the metric that the spec names first,
     of groups the first that has a significant difference. A measure of bias follows the accuracy
-    of models.
+    of models, or a significant change of a gap.
     """
     conclusions, definitions = collect_conclusions(run), views.collect_definitions(run)
     order = {title: at for at, title in enumerate(definitions)}
     ranked = sorted(conclusions, key=lambda item: order.get(item.metric, len(order)))
     changes = [item for item in conclusions if item.kind == "reranking"]
     groups = [item for item in ranked if item not in changes and concerns_groups(run, item)]
-    groups.sort(key=lambda item: item.n_significant == 0)
+    groups.sort(key=lambda item: (item.n_significant == 0, item.n_tests == 0))
     models = [item for item in ranked if item not in groups and item not in changes]
     accuracy = {title for title, metric in definitions.items() if metric.name in views.ACCURACY}
     bias = [item for item in models[1:] if item.metric not in accuracy]
+    bias += [item for item in groups[1:] if item.kind == "models" and item.n_significant]
+    bias.sort(key=lambda item: item.n_tests > 0 and item.n_significant == 0)
     first = [*changes[:1], *groups[:1], *models[:1], *bias][:3]
+    if any(item.n_tests for item in first):  # groups that no test compares come last
+        first.sort(key=lambda item: item in groups and item.n_tests == 0)
     return first, [item for item in conclusions if item not in first]
 
 

@@ -64,7 +64,7 @@ def draw_long_tail(run: RunTables, dataset: str, name_file: plots.NameFile) -> I
         name=name_file("long-tail"),
         title="Long tail of recommended items",
         caption=(
-            "At each rank, the share of a model's recommendations that go to the items up to it. "
+            "Height at rank r: the share of recommendations that go to the r most popular items. "
             f"A curve further left recommends popular items more. {reference}"
         ),
     )
@@ -159,9 +159,8 @@ def draw_popularity_means(
         title="Mean popularity as items are added",
         caption=(
             f"The mean over the first items, from {_FIRST} on, of the training interactions and "
-            f"of their natural logarithm, in one random order (seed {_ORDER_SEED}). A jump is a "
-            "single item that changes the mean of all before it: where popularity has a heavy "
-            "tail, its mean settles late or never, that of its logarithm soon."
+            f"of their natural logarithm, in one random order (seed {_ORDER_SEED}). One very "
+            "popular item can shift the whole mean; the mean of the logarithm settles sooner."
         ),
     )
 

@@ -101,7 +101,10 @@ def _describe_queries(
     """Return the number of queries, the total and the conditions."""
     number, unit = asked["asked"], asked["unit"]
     conditions = {k: v for k, v in (asked.get("parameters") or {}).items() if v}
-    folds = conditions.pop("folds", 1)
+    folds, path = conditions.pop("folds", 1), conditions.pop("path", None)
+    if conditions.get("clean") == {"trim": False, "case": "keep"}:
+        del conditions["clean"]
+    conditions = ({"from": path} if path else {}) | conditions
     counts = [each.get("counts", {}) for each in datasets if each["label"] == asked["dataset"]]
     total = counts[0].get(f"{unit}s", 0) if counts else 0
     samples = f"{folds} disjoint samples of " if folds != 1 else ""

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.files import has_file, open_input
-from recbias.core.measures import ALL, DATASET, FIT_COLUMNS, SERVED, Direction
+from recbias.core.measures import ALL, DATASET, FIT_COLUMNS, SERVED, Direction, read_bounds
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
 from recbias.reports import views, wording
 from recbias.reports.run import RunTables, to_records
@@ -61,7 +61,8 @@ _PART = ("group", "target")
 _Head: TypeAlias = tuple[str, ...]  # the texts that head a row
 _Cells: TypeAlias = dict[_Head, Cell]
 
-_BEST = "Bold: the best of the column in the metric's direction; underlined: the second best."
+_BEST = "Bold: the best of the column in the metric's direction"
+_SECOND = "; underlined: the second best"
 
 
 def _lay_out(
@@ -84,7 +85,9 @@ def _lay_out(
         )
         for head in heads
     )
-    best = [_BEST] * any(cell.best for _, cells in columns for cell in cells.values())
+    own = [cell for _, cells in columns for cell in cells.values()]
+    second = _SECOND * any(cell.second for cell in own)
+    best = [f"{_BEST}{second}."] * any(cell.best for cell in own)
     heads_and_columns = (*map(Column, names), *(column for column, _ in columns))
     return Table(title, heads_and_columns, rows, (*best, *notes))
 
@@ -175,9 +178,14 @@ def _count_undefined(
     the metrics by title.
     """
     counts: dict[str, dict[str, float]] = {title: {} for title in headings}
+    totals: dict[str, dict[str, float]] = {title: {} for title in headings}
     for row in rows:
         title, model = get_title(row), row["model"]
-        if row["undefined"] > 0 and (title, model) not in missing and title in counts:
+        if (title, model) in missing or title not in counts:
+            continue
+        total = row["n"] + row["undefined"]
+        totals[title][model] = max(totals[title].get(model, 0), total)
+        if row["undefined"] > 0:
             counts[title][model] = max(counts[title].get(model, 0), row["undefined"])
     by_counts: dict[str, list[str]] = {}
     for title, of_models in counts.items():
@@ -186,9 +194,13 @@ def _count_undefined(
             texts[_MAX_COUNTS - 1 :] = [
                 f"{texts[_MAX_COUNTS - 1]} and {len(texts) - _MAX_COUNTS} more models"
             ]
+        found, sizes = {*of_models.values()}, {*totals[title].values()}
+        if len(found) == len(sizes) == 1 and of_models.keys() == totals[title].keys():
+            each = " of each model" * bool(texts[1:])
+            texts = [f"{found.pop():,.0f} of {sizes.pop():,.0f} values{each}"]
         by_counts.setdefault(", ".join(texts), []).append(headings[title])
     return [
-        f"{', '.join(names)}: undefined values are excluded from the mean ({text})."
+        f"Undefined and left out of {'; '.join(names)}: {text}."
         for text, names in by_counts.items()
         if text
     ]
@@ -255,7 +267,8 @@ def _build_results(
                 cells[head] = Cell(wording.UNDEFINED, note=note)
             cells.setdefault(head, Cell("", note="not measured"))
         columns.append((_build_header(metric), cells))
-    headings = {column.key: column.title for column, _ in columns}
+    gaps = {title for title, metric in collect_definitions(run).items() if metric.gap}
+    headings = {column.key: column.title for column, _ in columns if column.key not in gaps}
     notes, letters = _count_undefined(records, headings, missing), dict[str, str]()
     if is_summary:
         places = {_get_key(row, names): views.get_place(row) for row in records}
@@ -365,8 +378,8 @@ def _tabulate_agreement(title: str, columns: Mapping[str, Sequence[float]]) -> T
     numbers = found.n[np.triu_indices(len(columns), 1)]
     n = " to ".join(map(str, sorted({int(numbers.min()), int(numbers.max())})))
     note = (
-        f"Kendall's tau-b over {n} models: 1 is the same order of the models, -1 the reverse. The "
-        "columns have the numbers of the rows."
+        f"Kendall's tau-b between the orders of the {n} models: 1 the same, -1 reversed. Column n "
+        "is the metric in row n."
     )
     return state_cutoff_once(_lay_out(title, ["metric"], cells, marks, [note]))
 
@@ -575,10 +588,17 @@ def _build_dataset_tables(run: RunTables) -> list[Table]:
             "metric": lambda row: make_heading(get_title(row)),
             **pick(*(name for name in columns if any(row[name] for row in rows))),
             "n": lambda row: Cell(f"{row['n']:,.0f}", row["n"]),
-            "value": lambda row: _build_cell(row, count_decimals([row["value"]])),
+            "value": lambda row: _build_cell(row, _count_places(run, row)),
         },
     )
     return [table] * bool(rows)
+
+
+def _count_places(run: RunTables, row: Row) -> int:
+    """Return the decimals of one value: none of a whole number without a largest value."""
+    _, high = read_bounds(views.get_definition(run, get_title(row)).values)
+    is_count = math.isinf(high) and float(row["value"]).is_integer()
+    return 0 if is_count else count_decimals([row["value"]])
 
 
 def _build_groups(

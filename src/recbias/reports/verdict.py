@@ -125,14 +125,18 @@ class _Check:
         return _format_estimate(self.row)
 
     @property
+    def name(self) -> str:
+        """What is checked: ``nDCG gap by gender with EASE``."""
+        return f"{self.subject}{' with ' * bool(self.place)}{self.place}{self.than}"
+
+    @property
     def sentence(self) -> str:
         """The check with its value, interval and limit."""
         basis, value = self.row["basis"], self.value
         if self.row["value"] is None:
             value = "undefined" + " because a stage failed" * (basis == "failure")
         value += ", with a single unit in a group" * (basis == "single")
-        name = f"{self.subject}{' with ' * bool(self.place)}{self.place}{self.than}"
-        return f"{name} is {value}, limit {self.limit}"
+        return f"{self.name} is {value}, limit {self.limit}"
 
     @property
     def tile(self) -> Tile:
@@ -184,13 +188,18 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
         line, listed = f"{line}: {listed[0]}", []
     if state == "pass":
         line += _describe_scope(run, checks)
-    if failed:
-        listed += [f"Undecided: {check.sentence}" for check in undecided]
-    if len(listed) > _MOST_SENTENCES:
-        n_more = len(listed) - _MOST_SENTENCES + 1
+    others = undecided if failed else []
+    if len(listed) + bool(others) > _MOST_SENTENCES:
+        n_more = len(listed) + len(others) - _MOST_SENTENCES + 1
         listed[_MOST_SENTENCES - 1 :] = [
             f"{n_more:,} more failed or undecided checks are in the table"
         ]
+    elif others[1:]:
+        names = [check.name for check in others] if len(others) <= _MOST_NAMES else []
+        named = f": {join_names(names)}" if names else ""
+        listed.append(f"{len(others):,} checks are undecided{named}")
+    elif others:
+        listed.append(f"Undecided: {others[0].sentence}")
     n_left = _MOST_SENTENCES - len(listed)
     sentences, small = _unite(findings[:n_left])
     tiles = tuple(check.tile for check in (*failed, *undecided, *passed))
@@ -321,6 +330,7 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
         ]
     else:
         tiles = [tile for finding in findings for tile in _make_value_tile(run, finding)]
+    tiles = list(dict.fromkeys(tiles))
     return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles))
 
 

@@ -240,13 +240,14 @@ def _list_warnings(
         yield from _list_empty_groups(groups, measurements)
     singles = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 1]
     if singles and grouping.gap:
-        subject, verb = f"{singles[0]} has", "it is"
+        subject, left = f"{singles[0]} has", ("it is", "counts", "it")
         if len(singles) > 1:
             subject = f"{len(singles):,} groups, such as {singles[0]}, have"
-            verb = "they are"
-        rest = ", but not of gaps: min_group: 2 does that" if grouping.min_group < 2 else ""
-        reason = f"no interval, and {verb} left out of all tests{rest}"
-        yield f"{subject} only one query, so there is {reason}"
+            left = ("they are", "count", "them")
+        verb, count, pronoun = left
+        rest = f" but {count} in gaps; min_group: 2 removes {pronoun} from both"
+        rest = rest if grouping.min_group < 2 else ""
+        yield f"{subject} only one query: no interval, and {verb} left out of tests{rest}"
 
 
 def _list_low_information(groups: UncertainGroups) -> Iterator[str]:

@@ -206,7 +206,7 @@ def _warn_of_undefined(table: pd.DataFrame, test: PluginSpec) -> None:
         metrics = ", ".join(dict.fromkeys(undefined["metric"]))
         reason = getattr(test.plugin, "undefined_where", "undefined by the test")
         counts = f"{len(undefined):,} of {len(of_models):,} comparisons of models have no p-value"
-        warn(f"{test.label}: {counts} ({metrics}) and count in no family: {reason}")
+        warn(f"{test.label}: {counts} ({metrics}) and are not counted in the correction: {reason}")
 
 
 def _warn_of_few_permutations(table: pd.DataFrame, test: PluginSpec) -> None:

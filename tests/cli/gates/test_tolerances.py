@@ -46,7 +46,7 @@ def test_each_metric_may_have_a_tolerance_of_its_own(folder: Path) -> None:
     words = ("compare", "good", "bad", "--fail-over", "0", "--fail-over")
     result = invoke_recbias(*words, "nDCG=1", folder=folder)
     assert not any("nDCG@5 of" in line for line in result.err.splitlines())
-    assert "Without a tolerance" not in result.out
+    assert "No tolerance given" not in result.out
     strict = invoke_recbias(*words, "nDCG=1", "--fail-over", "nDCG(by=age < 25)=0", folder=folder)
     assert strict.code == 3
     assert any(" of candidate for age < 25 is " in line for line in strict.err.splitlines())

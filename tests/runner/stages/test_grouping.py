@@ -54,8 +54,8 @@ def test_values_are_grouped_and_queries_without_a_label_are_counted() -> None:
     assert warnings == [
         "nDCG: 1 queries have no label 'g'",
         (
-            "nDCG: g=b has only one query, so there is no interval, and it is left out of all "
-            "tests, but not of gaps: min_group: 2 does that"
+            "nDCG: g=b has only one query: no interval, and it is left out of tests but counts in "
+            "gaps; min_group: 2 removes it from both"
         ),
     ]
 
@@ -80,8 +80,8 @@ def test_several_groups_of_one_query_are_one_warning(gap: Gap) -> None:
     _, warnings = group(["a", "b"], [0.2, 0.4], gap)
     (warning,) = warnings
     assert warning == (
-        "nDCG: 2 groups, such as g=a, have only one query, so there is no interval, and they are "
-        "left out of all tests, but not of gaps: min_group: 2 does that"
+        "nDCG: 2 groups, such as g=a, have only one query: no interval, and they are left out of "
+        "tests but count in gaps; min_group: 2 removes them from both"
     )
 
 
