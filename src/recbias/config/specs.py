@@ -379,7 +379,7 @@ class ClaimSpec:
             compared with 0, or its value with ``than``.
         by: The label of the users or prompts whose groups are compared.
         groups: Two groups: the gap is the mean of the first minus that of the second. Without
-            them, the label must have two groups, and the gap has no sign.
+            them, the label must have two groups, and the gap is absolute.
         gap: ``difference`` of the means of the two groups.
         direction: Whether the claim is "higher" or "lower".
         than: The number to compare the value with, if there is no ``against`` and no ``by``.
@@ -464,7 +464,7 @@ class ExperimentFile:
         claim: The statement that a multiverse tests.
         multiverse: The choices under which the claim is tested. It maps each choice (the path of
             a setting, ``filters``, or a key of the claim) to a list of options. Every
-            combination is run, or a random sample of the size ``sample``.
+            combination is run, or, with ``sample``, a random sample of that size.
     """
 
     name: str

@@ -89,7 +89,7 @@ _METRIC_KEYS = (
 )
 _VALUES = (
     _Column("value", float, "the value; blank if it is undefined"),
-    _Column("std", float, "the sample standard deviation over units, or over what is averaged"),
+    _Column("std", float, "the sample standard deviation over units, or over what `all` averages"),
     _Column("n", int, "the number of units that have a value"),
     _Column("undefined", int, "the number of units that have none"),
     _Column("ci_low", float, "the lower end of the 95% interval"),
@@ -152,7 +152,9 @@ TRADEOFFS = Table(
     _Column("accuracy_lost_high", float, "the upper end"),
     _Column("bias_before", float, "the bias of the baseline"),
     _Column("bias_after", float, "the bias of the re-ranked model"),
-    _Column("bias_removed", float, "the reduction of the bias, or of its size if 0 is best"),
+    _Column(
+        "bias_removed", float, "the reduction of the bias; if 0 is best, of its distance to 0"
+    ),
     _Column("bias_removed_low", float, "the lower end of its 95% interval"),
     _Column("bias_removed_high", float, "the upper end"),
     _Column("price", float, "accuracy lost divided by bias removed; blank unless bias is removed"),
