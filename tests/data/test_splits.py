@@ -549,3 +549,11 @@ def test_the_training_rows_are_rounded_down_to_at_least_one(
     count: int, test_share: float, n_train: int
 ) -> None:
     assert count_training_rows(np.array([count]), test_share).tolist() == [n_train]
+
+
+def test_a_column_that_may_hold_grades_is_warned_of(tmp_path: Path) -> None:
+    test = "user_id,item_id,label\nu0,i0,1\nu1,i1,0\n"
+    train = "user_id,item_id\nu0,i1\nu1,i0\n"
+    with collect_warnings() as warnings:
+        divide(GivenSplit(**write_files(tmp_path, train=train, test=test)))
+    assert [warning for warning in warnings if "columns: {label: rating}" in warning]

@@ -153,7 +153,8 @@ def test_equal_differences_of_few_users_are_said_to_be_too_few(tmp_path: Path) -
     row = compare_equal_differences(4, significant=False)
     run = write_run(tmp_path, [state("x", 0.5), state("y", 0.45)], [row])
     (conclusion,) = collect_conclusions(run)
-    assert "The difference is 0.0500 throughout, but 4 users are too few" in conclusion.detail
+    said = "is 0.0500 higher for x than for y in each of 4 users, too few for significance."
+    assert conclusion.sentence.endswith(said)
 
 
 def test_equal_differences_are_the_strongest_effect(tmp_path: Path) -> None:

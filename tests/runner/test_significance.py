@@ -19,7 +19,7 @@ from recbias.core.errors import UnalignedScores
 from recbias.core.measures import METRICS, SIGNIFICANCE, Contrast, Measurement, UnitScores
 from recbias.metrics.perplexity import PerplexityGap
 from recbias.runner.results import ModelMeasurement
-from recbias.runner.significance import compare_models
+from recbias.runner.significance import _limit_differences, compare_models
 from recbias.runner.stages import derive_bootstrap_seed
 from recbias.runner.tradeoffs import (
     VersionDifference,
@@ -396,3 +396,18 @@ def test_interval_gives_the_standard_error_of_a_bootstrap() -> None:
     row |= {"ci_low": float(low), "ci_high": float(high), "correction": "none"}
     (answer,) = compute_power_rows(make_tables([row]), PowerQuestion()).to_dict("records")
     assert float(compute_power(answer["detectable"], 0.2, 8, 0.05)) == pytest.approx(0.8)
+
+
+def test_intervals_of_differences_end_where_two_values_differ_most() -> None:
+    table = pd.DataFrame(
+        {
+            "metric": ["HR", "HR", "effect", "ARP"],
+            "between": ["models", "groups", "prompts", "models"],
+            "difference": [0.8, -0.9, 0.9, 7.0],
+            "ci_low": [0.5, -1.3, 0.7, 6.0],
+            "ci_high": [1.1, -0.5, 1.2, 8.0],
+        }
+    )
+    _limit_differences(table, {"HR": (0.0, 1.0), "effect": (-1.0, 1.0), "ARP": (0.0, math.inf)})
+    assert table["ci_low"].tolist() == [0.5, -1.0, 0.7, 6.0]
+    assert table["ci_high"].tolist() == [1.0, -0.5, 1.0, 8.0]

@@ -42,6 +42,9 @@ from recbias.kernels.sparse import argsort_codes
 
 _MAX_LISTED = 3
 
+_GRADES = {"label", "grade", "relevance", "relevant", "clicked", "click"}
+"""Columns that may say how relevant a row is, and are read by ``columns`` only."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GivenSplit:
@@ -145,11 +148,19 @@ class GivenSplit:
             rows = read_qrels(path, grade)
         else:
             grade = None if part == "train" else grade
-            has_columns = self.columns and layout == "auto"
-            present = set(list_file_columns(path)) if has_columns else set()
+            may_have_header = layout == "auto" and (self.columns or part != "train")
+            present = set(list_file_columns(path)) if may_have_header else set()
             columns = {name: new for name, new in self.columns.items() if name in present}
             table = Tables(interactions=path, columns=columns, layout=layout)
             rows = table.load(Path(), rng).interactions
+            unread = (
+                sorted(present & _GRADES) if "rating" not in present | {*columns.values()} else []
+            )
+            if unread:
+                remedy = (
+                    f"columns: {{{unread[0]}: rating}} reads it, and least_grade: 1 leaves out 0"
+                )
+                warn(f"{path.name}: every row is relevant, whatever its {unread[0]}: {remedy}")
             if grade is not None:
                 rows = select_relevant(rows, grade, path)
             elif part != "train" and (n_none := int(np.count_nonzero(rows.values <= 0))):

@@ -38,6 +38,9 @@ _SYMBOLS = r"[\s$€£¥₹]|(?<=\d),(?=\d{3}(?:\D|$))"
 _NO_VALUE = r"(?i:nan|<na>|nat|#?n/a)|null|NULL"
 """How other programs write a missing cell as text; Null is a name."""
 
+_LIST = r"\[\s*['\"].*\]"
+"""How pandas writes a list to CSV."""
+
 _LISTS = re.compile(r"(?i)genre|categor|tag|topic|keyword|lang|actor|cast|director|author")
 """Names of columns that often hold several values."""
 
@@ -128,7 +131,10 @@ class TableSettings(InheritsSections):
         separator = self.separator.get(name)
         if separator:
             pattern = rf"\s*{re.escape(separator.strip() or separator)}\s*"
-            column = pc.replace_substring_regex(column, pattern, SEPARATOR)
+            divided = pc.replace_substring_regex(column, pattern, SEPARATOR)
+            if separator != SEPARATOR and divided.equals(column):
+                warn(f"{table.path.name}: no cell of {name} has the separator {separator!r}")
+            column = divided
         codes, cells = pd.factorize(np.asarray(column.to_numpy(), dtype=object))
         counts = np.bincount(codes, minlength=cells.size)
         is_changed = self.missing or self.clean != Clean()
@@ -214,6 +220,9 @@ def _warn_of_labels(
     frame["key"] = frame["folded"].str.strip()
     for value in frame["value"][frame["value"].str.strip().str.fullmatch(_NO_VALUE)]:
         warn(f"{column} has the text {value!r} as a value; missing: [{value}] reads it as none")
+    for value in frame["value"][frame["value"].str.fullmatch(_LIST)][:1]:
+        remedy = "write the values as a|b"
+        warn(f"{column} has lists as text, each of them one value: {shorten(value)}; {remedy}")
     for mark in ",;" if may_be_joined else "":
         if joined := _find_joined(frame, mark, name):
             remedy = f'separator: {{{name}: "{mark}"}} reads several values from such a cell'

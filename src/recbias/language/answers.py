@@ -749,7 +749,8 @@ _QUOTED = re.compile(r"[\"“„«《〈「『]([^\"“”„«»《》〈〉「
 _AND = r"(?:and\b|und\b|et\b|e\b|y\b|и\b|和|与|及|と)"
 _SEPARATORS = ",;/|&•+、>→"
 _BETWEEN_TITLES = re.compile(
-    rf"[\s\"”“»]*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?", re.IGNORECASE
+    rf"[\s\"”“»›》〉」』’'*_]*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?",
+    re.IGNORECASE,
 )
 _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
 _SEMICOLON = re.compile(r";(?![^()]*\))")

@@ -271,6 +271,15 @@ def _write_no_difference(question: Question) -> _Answer:
     smallest = min(rows, key=lambda row: float(row["p_adjusted"]))
     size = f"Difference {_state_size(smallest, signed=True)}." if len(rows) == 1 else ""
     test = _describe_test(question, smallest)
+    if constant := [row for row in rows if lacks_spread(row)]:
+        row = max(constant, key=lambda row: abs(float(row["difference"])))
+        above, below = (_name_side(question, row, side) for side in "ab")
+        if row["difference"] < 0:
+            above, below = below, above
+        by_how_much = f"{_state_size(row)} higher for {above} than for {below}{ending}"
+        each = f"each of {_count(row['n'], question.units or 'unit')}"
+        sentence = f"{question.heading} is {by_how_much} in {each}, too few for significance."
+        return _Answer(_start(sentence), test)
     return _Answer(
         _fit(f"No significant {text} was found{ending}." for text in what),
         _combine(test, _describe_power(question, rows), size),

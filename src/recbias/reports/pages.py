@@ -41,9 +41,9 @@ def draw_explanation(
 ) -> dict[str, Plot]:
     """Return the plots of an explanation by the table that each shows."""
     plots = {}
-    if not parts.empty:
+    if "part" in parts and parts["part"].notna().any():
         plots["parts"] = _draw_parts(parts)
-    if not interventions.empty:
+    if "effect" in interventions and interventions["effect"].notna().any():
         plots["interventions"] = _draw_interventions(interventions)
     if len(changes) > 1:
         plots["changes"] = _draw_frontier(gap, changes)

@@ -25,6 +25,8 @@ from recbias.core.measures import (
     METRIC_KEY_COLUMNS,
     PAIR_COLUMNS,
     SIGNIFICANCE,
+    UNBOUNDED,
+    Bounds,
     Contrast,
     Measurement,
 )
@@ -173,8 +175,19 @@ def compare_models(
     if not tables:
         return SIGNIFICANCE.build(), failures
     table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
+    _limit_differences(table, {row.metric.label: row.bounds for row in measurements})
     _warn_of_no_spread(table)
     return table, failures
+
+
+def _limit_differences(table: pd.DataFrame, bounds: Mapping[str, Bounds]) -> None:
+    """Let the intervals of differences end where two values of the metric differ most."""
+    ends = np.array([bounds.get(name, UNBOUNDED) for name in table["metric"]]).reshape(-1, 2)
+    is_effect = table["between"] == "prompts"  # the difference is the value
+    most = np.where(is_effect, np.abs(ends).max(axis=1), ends[:, 1] - ends[:, 0])
+    most = np.maximum(most, table["difference"].abs().fillna(math.inf))
+    for end in ("ci_low", "ci_high"):
+        table[end] = table[end].clip(-most, most)
 
 
 def _warn_of_ratios(measurements: Sequence[ModelMeasurement], tests: Sequence[PluginSpec]) -> None:

@@ -187,7 +187,8 @@ def cohens_dz(difference: npt.ArrayLike, std: npt.ArrayLike) -> FloatArray:
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         effect = np.true_divide(difference, std)
-    return np.asarray(np.where(np.asarray(std) == 0, np.nan, effect), dtype=np.float64)
+    is_rounding = np.asarray(std) <= 1e-12 * np.abs(difference)
+    return np.asarray(np.where(is_rounding, np.nan, effect), dtype=np.float64)
 
 
 def cohens_d(a: AnyArray, b: AnyArray) -> float:
