@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import pandas as pd
 from annotated_types import Ge, Gt
 
 from recbias.core.context import record_fact, warn
@@ -253,39 +254,13 @@ class Debias:
         return _RELEASED_LM_WEIGHT if self.lm_weight is None else self.lm_weight, bias
 
 
-@dataclass(frozen=True, eq=False)
-class _TermOccurrences:
-    """The occurrences of terms, in the order of the sentences and of the text.
-
-    Args:
-        sentences: The sentence of each occurrence, ``int64[m]``.
-        terms: The number of its term, ``int64[m]``.
-        starts: The column of its first token in the sentence, ``int64[m]``.
-        ends: The column after its last token, ``int64[m]``.
-    """
-
-    sentences: AnyArray
-    terms: AnyArray
-    starts: AnyArray
-    ends: AnyArray
-
-    def __len__(self) -> int:
-        """Return the number of occurrences."""
-        return int(self.sentences.size)
-
-    def take(self, selected: AnyArray) -> _TermOccurrences:
-        """Return some of the occurrences, by position or mask."""
-        columns = (self.sentences, self.terms, self.starts, self.ends)
-        return _TermOccurrences(*(column[selected] for column in columns))
-
-    def take_batch(self, rows: AnyArray) -> _TermOccurrences:
-        """Return the occurrences in a batch, with ``sentences`` by their position in it."""
-        positions = np.full(int(max(rows.max(initial=0), self.sentences.max(initial=0))) + 1, -1)
-        positions[rows] = np.arange(rows.size)
-        inside = self.take(positions[self.sentences] >= 0)
-        columns = (positions[inside.sentences], inside.terms, inside.starts, inside.ends)
-        order = np.lexsort((columns[2], columns[0]))
-        return _TermOccurrences(*columns).take(order)
+def _take_batch(occurrences: pd.DataFrame, rows: AnyArray) -> dict[str, AnyArray]:
+    """Return the columns of the occurrences in a batch, with ``sentence`` by position in it."""
+    inside = occurrences[occurrences["sentence"].isin(rows)]
+    positions = pd.Series(np.arange(rows.size), index=rows)
+    inside = inside.assign(sentence=positions[inside["sentence"]].to_numpy())
+    inside = inside.sort_values(["sentence", "start"])
+    return {str(name): np.array(inside[name]) for name in inside}
 
 
 def _find_occurrences(
@@ -296,8 +271,11 @@ def _find_occurrences(
     numbers: Mapping[str, int],
     *,
     whole_words: bool,
-) -> _TermOccurrences:
-    """Return the places of terms in sentences; at each place the longest term.
+) -> pd.DataFrame:
+    """Return the places of terms in sentences, in order; at each place the longest term.
+
+    The columns are the ``sentence``, the number of the ``term``, and the columns in the sentence
+    of its first token, ``start``, and after its last one, ``end``.
 
     Args:
         model: The model, whose tokenizer gives the place of a token in the text.
@@ -329,8 +307,7 @@ def _find_occurrences(
             number = by_text.get(match[0].lower())
             if columns.size and number is not None and columns[-1] < settings.max_length:
                 found.append((row, number, int(columns[0]), int(columns[-1]) + 1))
-    table = np.array(found, dtype=np.int64).reshape(-1, 4)
-    return _TermOccurrences(*table.T)
+    return pd.DataFrame(found, columns=["sentence", "term", "start", "end"], dtype=np.int64)
 
 
 def _number_targets(pairs: TermPairs) -> dict[str, int]:
@@ -444,24 +421,24 @@ class _BiasLoss:
         """Return the input embedding, or the mean last hidden state, of each occurrence."""
         import torch
 
-        inside = self.occurrences.take_batch(batch.rows)
+        inside = _take_batch(self.occurrences, batch.rows)
         if not self.reads_states:
             weight = self.model.network.get_input_embeddings().weight
-            return _average(weight, self._attributes)[torch.from_numpy(inside.terms)]
+            return _average(weight, self._attributes)[torch.from_numpy(inside["term"])]
         states: Any = batch.states
-        spans = zip(inside.sentences, inside.starts, inside.ends, strict=True)
+        spans = zip(inside["sentence"], inside["start"], inside["end"], strict=True)
         means = [states[row, start:end].mean(0) for row, start, end in spans]
         return torch.stack(means) if means else states.new_zeros(0, states.shape[-1])
 
     def _sum_log_ratios(self, batch: _Batch) -> Tensor:
         import torch
 
-        inside = self.occurrences.take_batch(batch.rows)
-        cells = torch.from_numpy(inside.sentences), torch.from_numpy(inside.starts - 1)
+        inside = _take_batch(self.occurrences, batch.rows)
+        cells = torch.from_numpy(inside["sentence"]), torch.from_numpy(inside["start"] - 1)
         logits = batch.logits[cells]
         sides = [logits.new_zeros(0)], [logits.new_zeros(0)]
-        for pair in np.unique(inside.terms):
-            rows = logits[torch.from_numpy(np.flatnonzero(inside.terms == pair))]
+        for pair in np.unique(inside["term"]):
+            rows = logits[torch.from_numpy(np.flatnonzero(inside["term"] == pair))]
             for side, terms in zip(sides, (self._first, self._second), strict=True):
                 side.append(rows[:, terms[pair]].mean(1))
         first, second = (torch.cat(side) for side in sides)
@@ -509,11 +486,11 @@ def create_bias_loss(
         model, texts, tokens, settings, numbers, whole_words=pairs.whole_words
     )
     if debias.method == "LMD":
-        occurrences = occurrences.take(occurrences.starts > 0)
+        occurrences = occurrences[occurrences["start"] > 0]
     if not len(occurrences):
         message = f"none of the {len(texts):,} sentences has {kind} terms of {pairs.category}"
         raise NothingLeft(message, where="terms", remedy="use other terms or another method")
-    is_without = np.isin(np.arange(len(texts)), occurrences.sentences, invert=True)
+    is_without = np.isin(np.arange(len(texts)), occurrences["sentence"], invert=True)
     _count_without_term(debias, is_without, f"{kind} term of {pairs.category}")
     return _BiasLoss(debias, model, pairs, occurrences)
 

@@ -35,7 +35,7 @@ EXAMPLE_COLUMNS = (
 TEXTS = ("dataset", "model", "unit", "unit_id", "metric", "group", "target")
 """The columns of the values of units that hold text."""
 
-_MOST_EXAMPLES, _MOST_PROMPTS = 5, 4
+_MOST_EXAMPLES, _MOST_PROMPTS = 5, 5
 
 
 def select_examples(
@@ -246,14 +246,25 @@ class Stages:
         missed = tuple(item for item in relevant if item not in set(listed))
         named = {"history": history, "list": listed, "missed": missed, "relevant": relevant}
         row |= {key: self._entitle(items) for key, items in named.items()}
-        row["prompts"] = {
-            query: self._entitle(self._lists[model, query])
-            for query in queries
-            if query != name and (model, query) in self._lists
-        }
+        row["prompts"] = self._list_prompts(model, [query for query in queries if query != name])
         if row["unit"] == "item":
             return row | {"labels": "", "text": self._titles.get(name, "")}
         return row | self._read_query(name, row["unit"])
+
+    def _list_prompts(self, model: str, queries: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the list of each prompt by its text, the neutral prompt first."""
+        lists: dict[str, tuple[str, ...]] = {}
+        if self.queries is None:
+            return lists
+        texts, frame = self.queries.texts, self.queries.labels.frame
+        rows = self.queries.ids.find(np.array(queries, dtype=object)).tolist()
+        neutral = frame["neutral"].tolist() if "neutral" in frame else [0] * len(self.queries)
+        for row in sorted(rows, key=lambda row: neutral[row] != 1):
+            query = str(self.queries.ids.ids[row])
+            if (model, query) in self._lists:
+                name = query if texts is None else str(texts[row])
+                lists.setdefault(name, self._entitle(self._lists[model, query]))
+        return lists
 
     def _entitle(self, items: Sequence[str]) -> tuple[str, ...]:
         return tuple(self._titles.get(item, item) for item in items)
