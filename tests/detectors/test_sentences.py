@@ -10,7 +10,7 @@ import pytest
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes
-from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier, WrongType
+from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier
 from recbias.detectors.groups import Sentences
 from support.worlds.evidence_worlds import make_vocabulary
 
@@ -85,7 +85,7 @@ def test_kinds_are_labelled_separately(tmp_path: Path) -> None:
             MalformedLine,
             "s.csv:1: two columns are called 'score'",
         ),
-        ("no gzip", "s.txt", WrongType, "s.txt is no table of text"),
+        ("no gzip", "s.txt", MalformedLine, "the cells are separated by blanks"),
         ("item_id,score\nother,1\n", "s.csv", UnknownIdentifier, "none of the 1 items"),
         ("item_id,score\n", "s.csv", MalformedLine, "s.csv: the file has no rows"),
     ],
