@@ -221,6 +221,8 @@ def _print_grid(grid: Grid, console: Console) -> None:
             wide.print(table)
         lines = capture.get().splitlines()
         console.out("\n".join(line.rstrip() for line in lines), highlight=False)
+        notes = tuple(note for note in grid.notes if not note.startswith("Bold:"))
+        grid = replace(grid, notes=notes)  # there are no styles
     for note in filter(None, (*grid.notes, grid.keys)):
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 

@@ -329,8 +329,7 @@ def _name_groups(values: Sequence[Estimate], groups: Sequence[str]) -> dict[str,
     label = wording.get_label_name(groups)
     names = {group: wording.get_label_value(group) if label else group for group in groups}
     sizes = {(row["group"], f"{row['n']:,.0f}") for row in values}
-    few = len(sizes) == len(groups) <= _MOST_SIZES
-    if few and len({n for _, n in sizes}) > 1:
+    if len(sizes) == len(groups) <= _MOST_SIZES:
         return {group: f"{names[group]}, n {dict(sizes)[group]}" for group in groups}
     return names
 
