@@ -675,7 +675,7 @@ def find_nearest_on_device(
     *,
     memory_limit: int | None = None,
 ) -> Matrix:
-    """Return the neighbours of ``numerics.sparse.similarity.find_nearest``, CSR ``(n, n)``.
+    """Return the neighbours of ``kernels.neighbours.find_nearest``, CSR ``(n, n)``.
 
     Args:
         matrix: CSR ``(n, m)``.
