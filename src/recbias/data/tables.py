@@ -124,6 +124,7 @@ class Tables(TableSettings):
         values = np.ones(row_users.size, dtype=np.float32)
         if rows is not None and "rating" in rows.columns:
             values = rows.numbers("rating")
+        self.warn_of_unused([table for table in (users, items) if table is not None])
         return Dataset(
             Interactions(row_users, row_items, values, times, user_ids, item_ids),
             self._build_attributes(users, user_codes, user_ids),

@@ -42,7 +42,7 @@ _COLUMNS: Mapping[str, Mapping[str, Kind]] = {
 
 _ID_COLUMNS = ("user_id", "item_id")
 
-_SECONDS = r"^-?\d{1,15}(?:\.\d*)?$"
+_SECONDS = r"^-?\d{1,16}(?:\.\d*)?$"
 
 _QRELS_SUFFIXES = (".qrels", ".qrel", ".trec", ".json")
 _SHAPE = "{query: {item: grade}}"
@@ -198,7 +198,8 @@ def question_times(times: AnyArray) -> str:
     ('is this the date 2020-11-15?', 'are these milliseconds?')
     """
     if times.size and np.median(times) > _LAST_SECOND:
-        return "are these milliseconds?"
+        unit = "milliseconds" if np.median(times) < 1000 * _LAST_SECOND else "microseconds"
+        return f"are these {unit}?"
     years, days = times // 10_000, times % 10_000
     is_date = np.isin(years, np.arange(1900, 2100)) & np.isin(days // 100, np.arange(1, 13))
     is_date &= np.isin(days % 100, np.arange(1, 32))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -165,12 +165,31 @@ class TableSettings(InheritsSections):
         shown = pd.Series(numbers).map(lambda x: np.format_float_positional(x, trim="-"), "ignore")
         return shown.astype(object).where(shown.notna(), None).to_numpy(dtype=object)
 
+    def _find_missing(self, values: pd.Series[Any]) -> pd.Series[Any]:
+        texts = ("null" if value is None else str(value) for value in self.missing)
+        missing = {text.strip().casefold() for text in texts}
+        return values.str.strip().str.casefold().isin(missing)
+
+    def warn_of_unused(self, tables: Sequence[Table]) -> None:
+        """Warn if no cell of the tables is one of ``missing``."""
+        columns = [table[name] for table in tables for name in table.columns]
+        texts = (column for column in columns if not pa.types.is_floating(column.type))
+        values = (
+            _split_cells(pd.Series(each.unique().to_pylist(), dtype=object)) for each in texts
+        )
+        numbers = [value for value in self.missing if isinstance(value, int | float)]
+        floats = (each.to_numpy() for each in columns if pa.types.is_floating(each.type))
+        is_used = any(self._find_missing(each).any() for each in values) or any(
+            np.isin(each, numbers).any() for each in floats
+        )
+        if self.missing and tables and not is_used:
+            names = ", ".join(table.path.name for table in tables)
+            warn(f"no cell of {names} is one of missing: {[*self.missing]}")
+
     def _clean(self, cells: pd.Series[Any], counts: AnyArray) -> AnyArray:
         """Return the changed text of each different cell, "" where it is missing."""
         values = _split_cells(cells)
-        texts = ("null" if value is None else str(value) for value in self.missing)
-        missing = {text.strip().casefold() for text in texts}
-        values = values[~values.str.strip().str.casefold().isin(missing)]
+        values = values[~self._find_missing(values)]
         if self.clean.trim:
             values = values.str.strip()
         if self.clean.case in {"lower", "upper"}:

@@ -291,7 +291,8 @@ class ItemCoverage(CandidateMetric):
     QF. Undefined without a query or a candidate.
 
     Few lists hold fewer items than many: compare values of equal numbers of lists. The interval
-    refers to the value expected of as many lists, of other users, and comes from the jackknife.
+    refers to the value expected of as many lists, of other users. It is Student's, with the
+    standard error of the jackknife.
 
     Range:
         0 to 1; undefined without a query or a candidate.
@@ -317,8 +318,8 @@ class Gini(CandidateMetric):
     often and near 1 if a few receive all recommendations. Undefined if no list holds a candidate.
 
     Few lists are less even than many by chance alone: compare values of equal numbers of lists.
-    The interval refers to the value expected of as many lists, of other users, and comes from the
-    jackknife.
+    The interval refers to the value expected of as many lists, of other users. It is
+    Student's, with the standard error of the jackknife.
 
     Range:
         0 to 1 - 1/|C|; undefined if no list holds a candidate.
@@ -351,8 +352,8 @@ class Entropy(CandidateMetric):
     all candidates are recommended equally often. Undefined if no list holds a candidate.
 
     Few lists are less even than many by chance alone: compare values of equal numbers of lists.
-    The interval refers to the value expected of as many lists, of other users, and comes from the
-    jackknife.
+    The interval refers to the value expected of as many lists, of other users. It is
+    Student's, with the standard error of the jackknife.
 
     Range:
         0 to log2 |C| bits; undefined if no list holds a candidate.
@@ -1052,8 +1053,8 @@ class CorrectedJain(_CorrectedMetric):
     shorter than k, J_min is the value of lists that all begin with the same items. Undefined if
     the measure has one possible value: of a single list, or if lists hold all candidates.
 
-    The interval refers to the value expected of as many lists, of other users, and comes from the
-    jackknife.
+    The interval refers to the value expected of as many lists, of other users. It is
+    Student's, with the standard error of the jackknife.
 
     Range:
         0 to 1; undefined if the lists can reach one value only.
@@ -1074,8 +1075,8 @@ class CorrectedQF(_CorrectedMetric):
     more candidates than recommendations. k is the length of the longest list. Undefined if the
     measure has one possible value: of a single list, or if lists hold all candidates.
 
-    The interval refers to the value expected of as many lists, of other users, and comes from the
-    jackknife.
+    The interval refers to the value expected of as many lists, of other users. It is
+    Student's, with the standard error of the jackknife.
 
     Range:
         0 to 1; undefined if the lists can reach one value only.
@@ -1103,8 +1104,8 @@ class CorrectedEntropy(_CorrectedMetric):
     same items. Undefined if the measure has one possible value: of a single list, or if lists hold
     all candidates.
 
-    The interval refers to the value expected of as many lists, of other users, and comes from the
-    jackknife.
+    The interval refers to the value expected of as many lists, of other users. It is
+    Student's, with the standard error of the jackknife.
 
     Range:
         0 to 1; undefined if the lists can reach one value only.
@@ -1126,8 +1127,8 @@ class CorrectedGini(_CorrectedMetric):
     are shorter than k, 1 is the value of lists that all begin with the same items. Undefined if
     the measure has one possible value: of a single list, or if lists hold all candidates.
 
-    The interval refers to the value expected of as many lists, of other users, and comes from the
-    jackknife.
+    The interval refers to the value expected of as many lists, of other users. It is
+    Student's, with the standard error of the jackknife.
 
     Range:
         0 to 1; undefined if the lists can reach one value only.
@@ -1180,8 +1181,8 @@ class Jain(CandidateMetric):
     Undefined if no list holds a candidate.
 
     Few lists are less even than many by chance alone: compare values of equal numbers of lists.
-    The interval refers to the value expected of as many lists, of other users, and comes from the
-    jackknife.
+    The interval refers to the value expected of as many lists, of other users. It is
+    Student's, with the standard error of the jackknife.
 
     Range:
         0 to 1; undefined if no list holds a candidate.
