@@ -92,6 +92,23 @@ _LIST_HEADING = re.compile(
 )
 """A line before the list, after a draft or the films that were watched."""
 
+_STEMS = (
+    r"recom|recomm|suggest|might (?:like|enjoy)|you may|empf|sug[eé]r|consigl|рекоменд|推荐|推薦"
+    r"|おすすめ|勧め|추천|final answer|最终答案"
+)
+_RECOMMENDS = re.compile(
+    rf"^[^\n]{{0,200}}?(?:{_STEMS})[^\n:：]{{0,200}}[:：][*_ ]*$(?=\s*(?:[*_]*1 ?[.)\]、]|[《-]))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The first line that introduces recommendations, before a list."""
+
+_SECOND_LINE = re.compile(r"^\W{0,9}2 ?[.)\]、]", re.MULTILINE)
+_INLINE_FIRST = re.compile(
+    r"^(?!\s*\d)([^\n]{1,120}?[:：!.>])[ ]*(?=1([.)、])[^\n]+\n\s*2\2)", re.MULTILINE
+)
+_INLINE_BULLET = re.compile(r"^([^\n*•-]{1,120}?[:：!])[ ]*(?=([-*•]) [^\n]+\n\2 )", re.MULTILINE)
+"""An introduction with the first item on its line, before those that count on."""
+
 _BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
 """A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
 
@@ -133,7 +150,11 @@ def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None
         text = f"[{quoted[1].translate(_STRAIGHT)}]"
     else:
         text = _BRACKETS.sub(r"\1", text)
+    text = _INLINE_BULLET.sub(r"\1\n", _INLINE_FIRST.sub(r"\1\n", text))
     heading = max((mark.end() for mark in _LIST_HEADING.finditer(text)), default=0)
+    second = _RECOMMENDS.search(text)
+    if second and _SECOND_LINE.search(text, 0, second.start()):
+        heading = max(heading, second.end())
     proposals = _read_json(text, k) or _read_lines(text[heading:], k) or _read_lines(text, k)
     if is_title is not None and not any(proposal.year for proposal in proposals):
         proposals = _read_enumerated(text, is_title, proposals)
@@ -284,7 +305,9 @@ def _list_entries(value: Any) -> list[Any]:
         return [entry for child in chosen for entry in _list_entries(child)]
     if len(value) > 1 and all(isinstance(child, float) for child in value.values()):
         return [*value]  # titles with scores
-    entries = [_name_entry(key, child) for key, child in value.items()]
+    listed = [key for key in value if _spell_key(key) in _LIST_KEYS]
+    texts = [value[key] for key in listed if isinstance(value[key], str)]
+    entries = texts or [_name_entry(key, child) for key, child in value.items()]
     is_list = len(value) > 1 or _spell_key(next(iter(value), "")) in _LIST_KEYS
     return entries if is_list or any(isinstance(entry, dict) for entry in entries) else []
 
@@ -749,7 +772,7 @@ _QUOTED = re.compile(r"[\"“„«《〈「『]([^\"“”„«»《》〈〉「
 _AND = r"(?:and\b|und\b|et\b|e\b|y\b|и\b|和|与|及|と)"
 _SEPARATORS = ",;/|&•+、>→"
 _BETWEEN_TITLES = re.compile(
-    rf"[\s\"”“»›》〉」』’'*_]*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?",
+    rf"[\s\"”“»›》〉」』’'`*_]*(?:-?[{_SEPARATORS}]|{_AND})[\s{_SEPARATORS}]*(?:{_AND}\s*)?",
     re.IGNORECASE,
 )
 _LAST = re.compile(rf"^\s*{_AND}\s+", re.IGNORECASE)
@@ -824,6 +847,7 @@ def _split_titles(item: str) -> list[str]:
     if quoted and not item[: quoted[0].start()].strip(_EDGES):
         is_list = len(quoted) > 1 and all(
             _BETWEEN_TITLES.fullmatch(item[before.end() : after.start()])
+            or item[before.end() - 1 : after.start() + 1] in {"》《", "」「", "』『"}
             for before, after in pairwise(quoted)
         )
         return [match[1] for match in quoted] if is_list else [_keep_names(item, quoted[0])]

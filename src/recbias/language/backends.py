@@ -304,7 +304,8 @@ class _OpenAIBackend(_HttpBackend):
         choice = _get_choice(body)
         message = choice.get("message")
         if not isinstance(message, Mapping):
-            raise NoReply("the answer has no choices with a message")
+            said = make_printable(_as_text(_read_error(body).get("message")), _MAX_MESSAGE_LENGTH)
+            raise NoReply(f"the answer has no choices with a message{said and f': {said}'}")
         text, refusal = _read_text(message.get("content")), _as_text(message.get("refusal"))
         reason = _as_text(choice.get("finish_reason"))
         outcome: Outcome = "refusal" if refusal else _classify_end(text, reason)
@@ -444,7 +445,7 @@ def _read_error(body: Any) -> Mapping[str, Any]:
     error = body.get("error", body)
     if not isinstance(error, Mapping):
         return {"message": _as_text(error)}
-    details = error.get("detail")
+    details = error.get("detail", error.get("errors", error.get("msg")))
     if isinstance(details, list):
         return {"message": "; ".join(_describe_detail(detail) for detail in details)}
     return {"message": _as_text(details), **error}
@@ -452,7 +453,7 @@ def _read_error(body: Any) -> Mapping[str, Any]:
 
 def _describe_detail(detail: Any) -> str:
     if not isinstance(detail, Mapping) or not isinstance(detail.get("loc"), list):
-        return _as_text(detail)
+        return _as_text(detail.get("message") if isinstance(detail, Mapping) else detail)
     return f"{'.'.join(map(_as_text, detail['loc']))}: {_as_text(detail.get('msg'))}"
 
 

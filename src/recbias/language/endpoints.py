@@ -25,7 +25,7 @@ from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_model_files
 
 _NAMES = (
-    r"(?:\w{1,20}[:|]|longcat_)?(?:ant_?)?(?:think(?:ing|_\w+)?|thoughts?|thought_process|reason(?:ing)?"
+    r"(?:\w{1,20}[:|]|longcat_)?(?:ant_?)?(?:think(?:ing)?(?:_\w+)?|internal_reasoning|thoughts?|thought_process|reason(?:ing)?"
     r"|reasoning_scratchpad|scratchpad|analysis|reflection|inner_monologue|chain_of_thought|cot)"
 )
 _OPEN = re.compile(
@@ -39,7 +39,7 @@ _OPEN = re.compile(
 """The marks before the thought of families of models."""
 
 _CLOSE = re.compile(
-    rf"<\|?/{_NAMES}\|?>|<\|?end_(?:of_)?{_NAMES}\|?>|\[/(?:think(?:ing)?|reasoning)\]|◁/think▷"
+    rf"<\|?/{_NAMES}\s*\|?>|<\|?end_(?:of_)?{_NAMES}\|?>|\[/(?:think(?:ing)?|reasoning)\]|◁/think▷"
     r"|<\|inner_suffix\|>|<unused95>|<channel\|>"
     r"|<\|channel\|>final[^<]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>"
     r"|(?-i:assistantfinal(?![a-z]))|<\|im_start\|>answer"

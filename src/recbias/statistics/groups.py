@@ -469,7 +469,7 @@ def _compare_means(
         "df": df,
         "ci_low": difference - half_width,
         "ci_high": difference + half_width,
-        "effect_size": np.where(np.isnan(error), np.nan, effect),
+        "effect_size": np.where(np.isnan(error) | (np.abs(effect) > 1e12), np.nan, effect),
     }
 
 
