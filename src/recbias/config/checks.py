@@ -171,7 +171,7 @@ class CheckResolver:
         matches = [label for label in labels if normalize_name(label) == normalize_name(name)]
         if name in labels or len(matches) == 1:
             return name if name in labels else matches[0]
-        if not self._may_be_faulty("models", name):
+        if labels and not self._may_be_faulty("models", name):
             message = f"no model of the spec is called {name!r}"
             self.document.add_fault(where, message, remedy=suggest(name, labels), kind=UnknownName)
         return None
@@ -209,7 +209,7 @@ class CheckResolver:
         titles, remedy = [*map(_get_title, self.metrics)], "name one of them"
         if len(same) == 1:
             return same[0]
-        if same or not self._may_be_faulty("metrics", name):
+        if same or (titles and not self._may_be_faulty("metrics", name)):
             message = f"{wanted} is {' and '.join(map(_get_title, same))}"
             if not same:
                 message = f"{wanted} is not among the metrics of the spec"

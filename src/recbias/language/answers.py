@@ -93,7 +93,7 @@ _LIST_HEADING = re.compile(
 """A line before the list, after a draft or the films that were watched."""
 
 _STEMS = (
-    r"recom|recomm|suggest|might (?:like|enjoy)|you may|empf|sug[eé]r|consigl|рекоменд|推荐|推薦"
+    r"recom|suggest|might (?:like|enjoy)|you may|empf|sug[eé]r|consigl|рекоменд|推荐|推薦"
     r"|おすすめ|勧め|추천|final answer|最终答案"
 )
 _RECOMMENDS = re.compile(

@@ -90,8 +90,8 @@ def evaluate_checks(
     A model without a value has one row, whose value is NaN and which is undecided, also on a
     dataset where its stage failed; then ``basis`` is ``failure``. A value without an interval of
     one of the ``groups`` with a single unit, or of a gap with one, is undecided too, and ``basis``
-    is ``single``. ``value`` is the difference from
-    the baseline if the check has one, with its paired interval.
+    is ``single``. ``value`` is the difference from the baseline if the check has one, with its
+    paired interval.
     """
     metrics = build_metrics_table(measurements)
     for name in ("seed", "fold"):
