@@ -18,7 +18,7 @@ from recbias.core.dataset import Attributes, Codes, Dataset, Interactions, Revie
 from recbias.core.errors import MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
 from recbias.formats.delimited import BadLines, Table
-from recbias.formats.identifiers import align_columns, check_ids, encode
+from recbias.formats.identifiers import align_columns, check_ids, encode, question_ids
 from recbias.formats.interactions import (
     InteractionLayout,
     is_blank,
@@ -176,11 +176,14 @@ def _encode_ids(
     empty = pa.array([], pa.string())
     columns = [empty if table is None else table[name] for table in (rows, attributes)]
     ids, (row_codes, codes) = encode(*columns)
+    noun = f"{name.removesuffix('_id')}s"
+    if source := rows or attributes:
+        question_ids(ids.ids, noun, source.path.name)
     if attributes is not None:
         attributes.refuse_repeats(
             codes, lambda row: f"{name} {ids.ids[codes[row]]!r} has two rows"
         )
-        noun, of_rows = f"{name.removesuffix('_id')}s", ids.take(np.unique(row_codes))
+        of_rows = ids.take(np.unique(row_codes))
         check_ids(ids.ids[codes], of_rows, noun, str(attributes.path), may_lack=True)
     return ids, row_codes, codes
 
