@@ -290,7 +290,7 @@ def read_rows(
         warn("; ".join([f"{path.name} was read as {used_layout}", *shown, *inferred]))
     if used_layout == "trec":
         rows = _rank_equal_ranks(rows)
-    if order == "auto" and "rank" not in rows.frame and _may_be_ranks(rows):
+    if order == "auto" and _may_be_ranks(rows):
         if used_layout in {"elliot", "ranx"}:
             counted = "its numbers count up in each list, as ranks do, or scores"
             message, remedy = f"{counted}: {rows.show_first()}", "set order: rank, or order: score"
@@ -342,7 +342,9 @@ def _rank_equal_ranks(rows: ListRows) -> ListRows:
 
 
 def _may_be_ranks(rows: ListRows) -> bool:
-    """Return whether the scores of each list are whole numbers that count up, also with gaps."""
+    """Return whether the scores of each list, without ranks, are whole numbers that count up."""
+    if {"rank", "score"} & {*rows.frame} != {"score"}:
+        return False
     scores = rows.frame["score"]
     if (scores < 0).any() or (np.rint(scores) != scores).any():
         return False
