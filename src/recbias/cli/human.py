@@ -155,9 +155,11 @@ def _list_responses(word: str, out: Path) -> Iterator[_Response]:
         remedy = "name a run whose models give responses"
         raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
     for place, response in read_responses(path.parent):
-        names = (str(response[key]) for key in ("dataset", "model", "query_id"))
+        dataset, model, query_id = (str(response[k]) for k in ("dataset", "model", "query_id"))
         answer = "" if response["reply"] is None else str(response["reply"])
-        yield _Response(*names, answer, {"context": response.get("prompt")}, place)
+        yield _Response(
+            dataset, model, query_id, answer, {"context": response.get("prompt")}, place
+        )
 
 
 def _get_label(labels: _Labels, query_id: str, by: str, option: str) -> object:
