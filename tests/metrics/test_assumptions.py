@@ -260,6 +260,14 @@ def test_clicks_of_two_candidates_over_an_assumed_exponent() -> None:
     assert read_rows(of_all, evidence)["exponent=0"] == pytest.approx(1 / 4 - 2 / 9)
 
 
+def test_without_clicks_there_is_no_gap() -> None:
+    rows = draw_log().rows
+    evidence = make_evidence(Log(replace(rows, rewards=0 * rows.rewards)), np.full(6, 1 / 6))
+    *rows_of_gaps, turn = ExaminationSensitivity().measure(evidence)
+    assert [(row.value, row.std) for row in rows_of_gaps] == [(0.0, 0.0)] * len(rows_of_gaps)
+    assert math.isnan(turn.value)
+
+
 def test_a_candidate_against_a_variant() -> None:
     # weights 2 of item 0: 1 of 2 clicks; the variant b is the last two rows, without a click
     log = make_log([[0, 0, 1, 1, 0.5], [0, 1, 1, 1, 0.5], [1, 0, 1, 0, 0.5], [1, 1, 1, 0, 0.5]])
