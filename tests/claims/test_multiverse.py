@@ -182,15 +182,22 @@ def make_prompt_spec(claim: dict[str, Any]) -> dict[str, Any]:
 def test_a_gap_of_a_metric_that_groups_units_of_its_own(tmp_path: Path) -> None:
     metric = {"name": "mean_attribute", "label": "gender", "attribute": "price"}
     spec = make_prompt_spec({"metric": metric, "by": "gender", "groups": ["male", "female"]})
-    result = recbias.multiverse({**spec, "multiverse": {"k": [5, 3]}}, out=tmp_path, progress=False)
+    result = recbias.multiverse(
+        {**spec, "multiverse": {"k": [5, 3]}}, out=tmp_path, progress=False
+    )
     run = recbias.run(spec, out=tmp_path, progress=False)
     rows = run.metrics[run.metrics["metric"].str.startswith("mean_attribute")]
     values = rows.query("model == 'theirs'").set_index("group")["value"]
     universe = result.universes.iloc[0]
-    assert universe["estimate"] == pytest.approx(values["gender=male"] - values["gender=female"], abs=1e-12)
+    assert universe["estimate"] == pytest.approx(
+        values["gender=male"] - values["gender=female"], abs=1e-12
+    )
     assert universe["n"] == 12  # names, not prompts
     assert run.manifest["claim"]["estimate"] == pytest.approx(universe["estimate"])
     assert result.summary["joint_p"]["mean_z"] < 0.1
+    spec["claim"] |= {"by": "age", "groups": ["young", "old"]}  # not what the metric groups by
+    run = recbias.run(spec, out=tmp_path, progress=False)
+    assert "no values by unit" in run.manifest["claim"]["problem"]
 
 
 def test_a_claim_about_a_target(tmp_path: Path) -> None:

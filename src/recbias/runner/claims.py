@@ -22,7 +22,7 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.grouping import group_by
-from recbias.core.measures import Measurement
+from recbias.core.measures import UnitScores
 from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.manifest import Claim
@@ -144,16 +144,16 @@ class ClaimValues:
         stage = _find_stage(model_plan, claim.metric, plan.experiment.k)
         key = (stage.digest, claim.target, claim.by, claim.groups)
         if key not in self.measured:
-            measured = self.executor.value(stage)
-            rows = [
-                row
-                for row in measured
+            parts = {
+                row.group: row.units
+                for row in self.executor.value(stage)
                 if row.units is not None and row.target == (claim.target or "")
-            ]
-            if overall := [row.units for row in rows if not row.group]:
-                found = _Values(self._locate(overall[0].ids), overall[0].values)
-            elif rows and claim.by is not None:
-                found = self._read_own_groups(rows, self._name_groups(plan, claim))
+            }
+            names = self._name_groups(plan, claim) if claim.by and "" not in parts else ()
+            if "" in parts:
+                found = _Values(self._locate(parts[""].ids), parts[""].values)
+            elif names and {*names} <= parts.keys():
+                found = self._stack_groups({name: parts[name] for name in names})
             else:
                 metric, model = describe_option(claim.metric), model_plan.model.label
                 of_target = f" for the target {claim.target!r}" if claim.target else ""
@@ -163,14 +163,12 @@ class ClaimValues:
             self.executor.forget([stage])
         return self.measured[key]
 
-    def _read_own_groups(self, rows: Sequence[Measurement], names: Sequence[str]) -> _Values:
+    def _stack_groups(self, sides: Mapping[str, UnitScores]) -> _Values:
         """Return the units of both groups of a metric that groups units of its own."""
-        parts = {row.group: row.units for row in rows if row.units is not None}
-        sides = [parts[name] for name in names if name in parts]
-        ids = [f"{name}: {each}" for name in names if name in parts for each in parts[name].ids]
-        values = np.concatenate([units.values for units in sides])
-        codes = np.repeat(np.array([1, 0], np.int8), [len(units.values) for units in sides])
-        return _Values(self._locate(ids), values, codes)
+        ids = [f"{name}: {each}" for name, units in sides.items() for each in units.ids]
+        values = np.concatenate([units.values for units in sides.values()])
+        sizes = [len(units.values) for units in sides.values()]
+        return _Values(self._locate(ids), values, np.repeat(np.array([1, 0], np.int8), sizes))
 
     def _name_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[str, ...]:
         queries = self.executor.value(plan.data_contexts[0].queries)
