@@ -309,7 +309,7 @@ _CONTRASTS = {
         "{name} {trend}, from {b} to {a}, with {model}.",
     ),
     "same": (
-        "{name} is {order} for {a} than for {b} with {share}, most with {model}: by {size}.",
+        "{name} is {order} for {a} than for {b} with {share}{most}: by {size}.",
         "{name} is {order} for {a} than for {b} with {model}: by {size}.",
     ),
     "sides": (
@@ -352,6 +352,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     alike = [each for each in leads if (each["difference"] > 0) == is_positive]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
     is_same = is_same and leads[1:] == alike[1:] != []
+    has_most = any(each["difference"] != row["difference"] for each in alike[1:])
     words = {
         "name": f"{question.name}{target}{question.where}",
         "model": model,
@@ -371,7 +372,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         "changes": "changes the lists of",
         "than": f"{'more' if is_positive else 'less'} than repeating the neutral prompt does",
         "stated": a if is_same or not alike[1:] else "an identity",
-        "most": f", most{'' if is_same else f' {a}'} with {model}" * bool(alike[1:]),
+        "most": f", most{'' if is_same else f' {a}'} with {model}" * has_most,
         "farthest": ", most" * (row["test"] == "welch_anova"),
     }
     if row["test"] == TREND:

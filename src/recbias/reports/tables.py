@@ -6,7 +6,6 @@ undefined values.
 
 from __future__ import annotations
 
-import json
 import math
 import string
 from collections import Counter, defaultdict
@@ -19,11 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.files import has_file, open_input
+from recbias.core.files import has_file
 from recbias.core.measures import ALL, DATASET, FIT_COLUMNS, SERVED, Direction, read_bounds
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
 from recbias.reports import views, wording
-from recbias.reports.run import RunTables, to_records
+from recbias.reports.run import RunTables, read_responses, read_trials, to_records
 from recbias.reports.views import (
     DIRECTION_LABELS,
     Comparisons,
@@ -874,24 +873,22 @@ def _count_replies(
     counts: dict[_Head, Counter[str]] = defaultdict(Counter)
     titles: dict[_Head, Counter[tuple[str, str]]] = defaultdict(Counter)
     spellings: dict[str, str] = {}
-    path = run.folder / "responses.jsonl"
-    if not has_file(path):
+    if not has_file(run.folder / "responses.jsonl"):
         return counts, titles
-    with open_input(path) as stream:
-        for line in map(json.loads, stream):
-            if line["outcome"] is None:
-                continue
-            key, usage = (line["dataset"], line["model"]), line.get("usage") or {}
-            counts[key].update(("replies", str(line["outcome"])))
-            counts[key]["stored before"] += bool(line.get("cached"))
-            counts[key]["tokens in"] += usage.get("prompt_tokens", 0)
-            counts[key]["tokens out"] += usage.get("completion_tokens", 0)
-            parsed = line.get("parsed")
-            for rank in parsed if isinstance(parsed, list) else ():
-                if rank["title"] and rank["outcome"] in _UNMATCHED:
-                    words = " ".join(rank["title"].casefold().split())
-                    title = spellings.setdefault(words, rank["title"])
-                    titles[key][title, rank["outcome"]] += 1
+    for _, line in read_responses(run.folder):
+        if line["outcome"] is None:
+            continue
+        key, usage = (line["dataset"], line["model"]), line.get("usage") or {}
+        counts[key].update(("replies", str(line["outcome"])))
+        counts[key]["stored before"] += bool(line.get("cached"))
+        counts[key]["tokens in"] += usage.get("prompt_tokens", 0)
+        counts[key]["tokens out"] += usage.get("completion_tokens", 0)
+        parsed = line.get("parsed")
+        for rank in parsed if isinstance(parsed, list) else ():
+            if rank["title"] and rank["outcome"] in _UNMATCHED:
+                words = " ".join(rank["title"].casefold().split())
+                title = spellings.setdefault(words, rank["title"])
+                titles[key][title, rank["outcome"]] += 1
     return counts, titles
 
 
@@ -961,9 +958,3 @@ def _name_importances(shares: Mapping[str, float]) -> str:
     known = {name: share for name, share in shares.items() if not math.isnan(share)}
     ranked = sorted(known, key=lambda name: -known[name])
     return ", ".join(f"{name} {format_value(known[name], 2)}" for name in ranked) or "not known"
-
-
-def read_trials(run: RunTables) -> list[dict[str, Any]]:
-    """Return the rows of ``trials.csv`` with the settings as a mapping."""
-    rows = [] if run.trials is None else to_records(run.trials)
-    return [row | {"settings": json.loads(row["settings"])} for row in rows]
