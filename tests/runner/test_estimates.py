@@ -11,9 +11,7 @@ import recbias
 from recbias import api
 from recbias.runner.estimate import Preview, RequestTotals, count_requests, preview
 from recbias.runner.execute import Executor, make_record
-from recbias.runner.options import Observer
-from recbias.runner.plan import Keys, Stage
-from recbias.runner.remaining import RemainingWork
+from recbias.runner.plan import Keys, Observer, RemainingWork, Stage
 from support.chat.chat_server import serve_chat
 from support.commands import invoke_recbias
 from support.specs import make_small_spec

@@ -31,13 +31,12 @@ from recbias.core.files import make_generator
 from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.progress import open_observer
-from recbias.runner.claims import code_pair
 from recbias.runner.execute import Executor, execute_plans
-from recbias.runner.options import RunOptions
-from recbias.runner.plan import DataContext, ModelPlan, Plan, Stage
+from recbias.runner.plan import DataContext, ModelPlan, Plan, RunOptions, Stage
 from recbias.runner.planner import StagePlanner, choose_devices, make_plan
 from recbias.runner.stages import ModelOutputs, select_rows
 from recbias.runner.store import Fingerprints, Store
+from recbias.runner.verdicts import code_pair
 from recbias.statistics.decomposition import compute_shapley
 
 Intervention: TypeAlias = Literal["size", "length", "popularity", "worst", "seed"]
@@ -209,13 +208,8 @@ def intervene(
     store = Store(options.results_folder / "store")
     first, plans = _plan_trainings(spec, gap, interventions, options, store)
     with open_observer() as observer:
-        executor, problems = execute_plans(
-            [*plans.values()],
-            store,
-            observer,
-            fresh=False,
-            run_models=create_executor("local", 1),
-        )
+        chains = create_executor(options)
+        executor, problems = execute_plans([*plans.values()], store, observer, chains)
     if problems:
         raise StageError(next(iter(problems.values())))
     queries: Queries = executor.value(first.data_contexts[0].queries)

@@ -19,7 +19,7 @@ from recbias.cli.output import Data, Out, command, print_line, show_progress
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.files import to_local_path
 from recbias.core.text import normalize_name
-from recbias.runner.options import data_folder
+from recbias.runner.plan import data_folder
 
 if TYPE_CHECKING:  # imported by the functions that use them
     from recbias.core.dataset import Dataset
@@ -133,7 +133,7 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias.core.plugins import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execute import Executor
-    from recbias.runner.options import Observer
+    from recbias.runner.plan import Observer
 
     spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     if name.endswith((".yaml", ".yml")):

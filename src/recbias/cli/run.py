@@ -31,8 +31,7 @@ from recbias.core.docstrings import split_sections
 from recbias.core.errors import UserError
 from recbias.core.machine import pause_collection
 from recbias.reports.wording import Cell, format_count, pick, tabulate
-from recbias.runner.options import RunOptions
-from recbias.runner.remaining import describe_seconds
+from recbias.runner.plan import RunOptions, describe_seconds
 
 if TYPE_CHECKING:
     from recbias.runner.estimate import Preview, RequestTotals, Step
@@ -240,7 +239,6 @@ def plan(
 
         planned = plan_multiverse(spec, RunOptions(**options)).describe()
         return Answer(planned, _show_multiverse(planned))
-    api.create_executor(options["executor"], options["workers"])
     with show_progress(quiet=quiet, verbose=verbose):
         planned_run, store = api.plan(spec, **options)
     for warning in planned_run.warnings:

@@ -254,7 +254,7 @@ def assign_address(
     stage: Stage,
     identity: Mapping[str, object],
     *,
-    inputs: tuple[Stage, ...] | None = None,
+    inputs: Iterable[Stage] | None = None,
     libraries: Iterable[str] = (),
 ) -> Stage:
     """Return a stage at the content address of its result.

@@ -707,7 +707,7 @@ class _Preflight:
         claim, experiment = self.plan.experiment.claim, self.plan.experiment
         if claim is None or claim.by is None:
             return
-        from recbias.runner.claims import code_pair
+        from recbias.runner.verdicts import code_pair
 
         try:
             code_pair(self.executor.value(context.queries), claim.by, claim.groups or ())

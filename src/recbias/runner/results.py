@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -25,6 +26,7 @@ from recbias.core import measures
 from recbias.core.context import warn
 from recbias.core.dataset import BoolArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
+from recbias.core.errors import UnalignedScores
 from recbias.core.files import derive_seed
 from recbias.core.grouping import parse_uncertain_label, read_uncertain_groups
 from recbias.core.measures import Bounds, Contrast, Measurement, limit_interval
@@ -32,6 +34,7 @@ from recbias.core.plugins import ChecksFiles, HasBounds, Pools
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import Keys, ModelPlan, Plan
+from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.groups import (
     DEFINITIONS,
     DIFFERENCES,
@@ -115,6 +118,47 @@ class ModelMeasurement:
         """Return its row of ``metrics.csv``."""
         values = {name: vars(self.measurement)[name] for name in measures.VALUE_COLUMNS}
         return {**self.fit_keys, **self.metric_keys, **values}
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """The measurements of a run, and what its tables, tests and checks make of them, once.
+
+    Args:
+        rows: Those of ``collect_measurements``.
+        groups: Those of ``collect_groups``, with the contrasts over all seeds and folds.
+        failed: The dataset, model, metric and cutoff of each value of which a stage failed.
+    """
+
+    rows: Sequence[ModelMeasurement]
+    groups: Sequence[ModelMeasurement] = ()
+    failed: Sequence[FailedValue] = ()
+
+    @classmethod
+    def of_run(
+        cls, rows: Sequence[ModelMeasurement], plan: Plan, executor: Executor
+    ) -> Measurements:
+        """Return the measurements of a run with its groups and failures."""
+        return cls(rows, collect_groups(rows, plan, executor), list_failed_values(plan, executor))
+
+    @property
+    def defined(self) -> list[ModelMeasurement]:
+        """The measurements of which no output is missing."""
+        return [row for row in self.rows if not row.missing]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The content of ``metrics.csv``."""
+        return build_metrics_table(self.rows)
+
+    @cached_property
+    def estimates(self) -> list[SystemEstimates]:
+        """The values of all models on each quantity: in each fold, and over several folds.
+
+        Raises:
+            UnalignedScores: Two models were measured on different units.
+        """
+        return _collect_estimates(self.defined)
 
 
 def locate(keys: Keys) -> Place:
@@ -612,6 +656,84 @@ def sum_counts(
             if dataset not in counts and array is not None:
                 total[1] += array[1]
     return np.asarray(total, dtype=np.float64)
+
+
+# ---- the values that models are compared by ----
+
+
+def _collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:
+    singles = [row for row in measurements if not row.is_pooled]
+    by_fold = gather(singles, lambda row: (row.place, *row.metric_keys.values()))
+    estimates = [_build_estimates(_gather_models(rows)) for rows in by_fold.values()]
+    varying = list_varying(measurements)
+    pooled = {row.identity: row for row in measurements if row.is_pooled}
+    quantities = gather(singles, lambda row: (row.dataset, *row.metric_keys.values()))
+    for rows in quantities.values() if varying else ():
+        models = _gather_models(rows)
+        n_folds = max(map(len, models.values()))
+        complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
+        if rows[0].identity in pooled:
+            complete = {name: [pooled[folds[0].identity]] for name, folds in complete.items()}
+        estimates.append(_build_estimates(complete, **varying))
+    return estimates
+
+
+def _gather_models(rows: Sequence[ModelMeasurement]) -> dict[str, list[ModelMeasurement]]:
+    return gather(rows, lambda row: row.model)
+
+
+def _build_estimates(
+    models: Mapping[str, Sequence[ModelMeasurement]], **varying: str
+) -> SystemEstimates:
+    """Return the values of models on one quantity, each in one fold and seed or in several."""
+    row = next(iter(models.values()))[0]
+    place = dict(zip(("dataset", "seed", "fold"), row.place, strict=True))
+    systems = [[_select_compared(fold) for fold in folds] for folds in models.values()]
+    if not all(map(share_units, zip(*systems, strict=False))):
+        message = f"{row.metric.label} was measured on different units for {', '.join(models)}"
+        raise UnalignedScores(message, remedy="measure all models on one split")
+    measurements = [measurement for folds in systems for measurement in folds]
+    replicates = _stack([average_replicates(folds) for folds in systems])
+    units = [pool_units(folds) for folds in systems]
+    return SystemEstimates(
+        systems=tuple(models),
+        values=_stack([of_model and of_model.values for of_model in units]),
+        points=np.array([average_defined([fold.value for fold in folds]) for folds in systems]),
+        replicates=replicates,
+        keys={**place, **varying, **row.metric_keys},
+        n=max(each.n for each in measurements) if replicates is not None else None,
+        df=find_df(measurements),
+        ids=units[0] and units[0].ids,
+        parts=_stack_parts([folds[0] for folds in systems]) if len(systems[0]) == 1 else None,
+    )
+
+
+def _stack_parts(gaps: Sequence[Measurement]) -> FloatArray | None:
+    """Return the means of the groups of each gap, and their samples.
+
+    None if the groups of the gaps differ, or one has no value, also on a sample of the queries.
+    """
+    names = gaps[0].parts.keys()
+    if not names or any(gap.parts.keys() != names or gap.replicates is not None for gap in gaps):
+        return None
+    parts = np.stack([np.stack([gap.parts[name] for name in names]) for gap in gaps])
+    return None if np.isnan(parts).any() else parts
+
+
+def _select_compared(row: ModelMeasurement) -> Measurement:
+    """Return a measurement with the values of the units that models are compared by."""
+    if (units := row.measurement.units) is None:
+        return row.measurement
+    values = units.compared if row.compared is None else row.compared
+    return replace(row.measurement, units=replace(units, values=values))
+
+
+def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    arrays = [row for row in rows if row is not None]
+    return np.stack(arrays) if len(arrays) == len(rows) else None
+
+
+# ---- warnings ----
 
 
 def warn_about_zero_accuracy(
