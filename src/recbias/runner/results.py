@@ -146,6 +146,11 @@ class Measurements:
         """The measurements of which no output is missing."""
         return [row for row in self.rows if not row.missing]
 
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        """Those of the values of each metric, by its label."""
+        return {row.metric.label: row.bounds for row in self.defined}
+
     @cached_property
     def table(self) -> pd.DataFrame:
         """The content of ``metrics.csv``."""

@@ -173,7 +173,7 @@ def compare_models(
     if not tables:
         return SIGNIFICANCE.build(), failures
     table = pd.concat(tables, ignore_index=True).drop_duplicates(ignore_index=True)
-    _limit_differences(table, {row.metric.label: row.bounds for row in measurements})
+    _limit_differences(table, measured.bounds)
     _warn_of_no_spread(table)
     return table, failures
 

@@ -177,7 +177,9 @@ class _Judge:
         estimate, pair = self.estimates.get(_make_key(row)), (row["model"], check.baseline)
         if estimate is not None and estimate.comparable and {*pair} <= {*estimate.systems}:
             test = compare_two(estimate, *pair)
-            return test["difference"], (test["ci_low"], test["ci_high"])
+            low, high = self.measured.bounds[row["metric"]]
+            most = max(high - low, abs(test["difference"]))  # as in significance.csv
+            return test["difference"], (max(test["ci_low"], -most), min(test["ci_high"], most))
         others = metrics[metrics["model"] == check.baseline].to_dict("records")
         same = [other["value"] for other in others if _make_key(other) == _make_key(row)]
         return float(row["value"]) - float(same[0] if same else math.nan), undefined
