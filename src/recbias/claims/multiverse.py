@@ -419,10 +419,10 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
     unchanged = options.results_folder / name / "latest"
     if not options.fresh and _is_result_of(unchanged, planned.address):
         return load_multiverse(unchanged)
-    with observe(options) as observer:
+    chains = create_executor(options)
+    with observe(options) as observer, chains.prepare(first):
         for plan in planned.plans:
             look_up_results(plan, planned.store)
-        chains = create_executor(options)
         executor, problems = execute_plans(planned.plans, planned.store, observer, chains)
     result = _evaluate(planned, executor, problems)
     with new_run_folder(options.results_folder, own) as folder:

@@ -30,7 +30,6 @@ from recbias.runner.address import digest_own_sources, digest_package
 from recbias.runner.execute import Executor, make_record, run_stages, select_needed_stages
 from recbias.runner.plan import Observer, Plan, Stage
 from recbias.runner.store import Store
-from recbias.runner.store_url import RemoteStore
 
 # ---- jobs ----
 
@@ -400,7 +399,7 @@ class _RunningTasks:
         options: dict[str, Any] = {"num_gpus": self.jobs.count_gpus(job)}
         works = (getattr(stage.work, "work", stage.work) for stage in job.stages)
         asks = any(sends_requests(getattr(work, "model", None)) for work in works)
-        if isinstance(self.store, RemoteStore) and asks:
+        if self.store.is_remote and asks:
             options |= _stay_on(self.origin, self.ray)
         # A task unpickles its job after it has imported the plug-in files.
         pickled = bytes(ForkingPickler.dumps(arguments))
@@ -453,7 +452,7 @@ def _run_task(
     import_files(files)
     arguments = ForkingPickler.loads(pickled)
     store = arguments["store"]
-    if not (isinstance(store, RemoteStore) or store.folder.is_dir()):
+    if not (store.is_remote or store.folder.is_dir()):
         message = f"the node {node} of Ray does not see {store.folder}"
         remedy = "mount the results folder there under the same path, or give --store URL"
         raise Contradiction(message, remedy=remedy)
@@ -468,7 +467,7 @@ def take_store(store: Store, *, node: str, origin: str) -> Store:
         node: The identifier of the node of the task.
         origin: The identifier of the node on which the run was started.
     """
-    if node == origin or not isinstance(store, RemoteStore):
+    if node == origin or not store.is_remote:
         return store
     folder = Path(tempfile.gettempdir()) / f"recbias-{node}"
     folder.mkdir(mode=0o700, exist_ok=True)
