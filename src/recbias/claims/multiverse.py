@@ -418,7 +418,7 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
     planned.store.prepare()
     unchanged = options.results_folder / name / "latest"
     if not options.fresh and _is_result_of(unchanged, planned.address):
-        return load_multiverse(unchanged)
+        return _load_multiverse(unchanged)
     chains = create_executor(options)
     with observe(options) as observer, chains.prepare(first):
         for plan in planned.plans:
@@ -427,10 +427,10 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
     result = _evaluate(planned, executor, problems)
     with new_run_folder(options.results_folder, own) as folder:
         _write(replace(result, folder=folder.temporary), planned)
-        return load_multiverse(folder.publish())
+        return _load_multiverse(folder.publish())
 
 
-def load_multiverse(folder: Path) -> Multiverse:
+def _load_multiverse(folder: Path) -> Multiverse:
     """Return the result in a folder that ``multiverse`` wrote."""
     content = json.loads((folder / _CONTENT).read_text(encoding="utf-8"))
     texts = dict.fromkeys([*content["choices"], "verdict", "problem"], str)
