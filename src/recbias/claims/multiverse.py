@@ -44,7 +44,6 @@ from recbias.runner.execute import (
     Executor,
     Rehearsal,
     execute_plans,
-    look_up_results,
 )
 from recbias.runner.folder import check_latest, new_run_folder
 from recbias.runner.plan import Observer, Plan, RunOptions, Spec, take_options
@@ -421,8 +420,6 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
         return _load_multiverse(unchanged)
     chains = create_executor(options)
     with observe(options) as observer, chains.prepare(first):
-        for plan in planned.plans:
-            look_up_results(plan, planned.store)
         executor, problems = execute_plans(planned.plans, planned.store, observer, chains)
     result = _evaluate(planned, executor, problems)
     with new_run_folder(options.results_folder, own) as folder:
