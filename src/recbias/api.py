@@ -29,13 +29,12 @@ from recbias.core.errors import (
 from recbias.core.files import forbid_network
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
-from recbias.runner.checks import add_preflight, check_inputs, is_whole
+from recbias.runner.checks import add_preflight, check_inputs, collect_fault, is_whole
 from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import (
     Executor,
     Rehearsal,
     execute,
-    look_up_results,
     to_error,
 )
 from recbias.runner.plan import Observer, Plan, RunOptions, Spec, take_options
@@ -76,22 +75,16 @@ def _require_comparable(name: str) -> object:
 
 def _check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
     """Raise what is wrong with an experiment, also with the data of its parts without an error."""
-    fingerprints = Fingerprints(store)
-    try:
+    fingerprints, faults = Fingerprints(store), list[UserError]()
+    with collect_fault(faults):
         check_experiment(experiment, options, fingerprints)
-    except UserError as error:
-        faults = Faults([error])
-    else:
-        faults = Faults([])
-    data_faults: list[UserError] = []
-    if (sound := _select_sound_parts(experiment, faults)) is not None:
-        try:
+    sound = _select_sound_parts(experiment, Faults(faults))
+    with collect_fault(faults):
+        if sound is not None:
             run_plan = plan_stages(sound, options, fingerprints)
             check_inputs(run_plan, Rehearsal(store, Observer()))
-        except UserError as error:
-            data_faults.append(error)
-    if faults.faults or data_faults:
-        raise Faults([faults, *data_faults])
+    if faults:
+        raise Faults(faults)
 
 
 def _select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | None:
@@ -267,8 +260,6 @@ def run(spec: Spec, options: RunOptions) -> Run:
     run_folder.check_latest(out, run_plan)
     with collect_warnings() as store_warnings:
         results.prepare()
-    if not options.fresh:
-        look_up_results(run_plan, results)
     with observe(options) as displayed:
         plan_warnings = (*run_plan.warnings, *store_warnings)
         for warning in plan_warnings:

@@ -54,7 +54,7 @@ _N_BINS = 10
 
 
 @dataclass(frozen=True)
-class EqualiseTraining:
+class _EqualiseTraining:
     """Remove training rows until two groups of users agree in some respects.
 
     Args:
@@ -265,7 +265,7 @@ def _plan_trainings(
         if set(names) - {"worst"}:
             keys = replace(split.keys, seed=seed + ("seed" in names))
             equalised = tuple(name for name in names if name not in {"seed", "worst"})
-            work = EqualiseTraining(gap.by, gap.groups, equalised, seed)
+            work = _EqualiseTraining(gap.by, gap.groups, equalised, seed)
             title = f"equalise {', '.join(names)}"
             read = (context.dataset, split, context.queries)
             stage = Stage("split", title, work, read, keys)
@@ -288,7 +288,7 @@ def _tune_for_worst(model: PluginSpec, metric: PluginSpec, by: str) -> PluginSpe
 
 
 @dataclass(frozen=True)
-class DropRemoved:
+class _DropRemoved:
     """Take the first ``k`` items of longer lists that are not in the original training rows.
 
     A model recommends the items that an intervention removed from a history, since it does not
@@ -322,7 +322,7 @@ def _plan_answer(
     planned = planner.plan_outputs(own, model, k + _N_MORE)
     if planned.answer is None:
         raise MissingEvidence(f"{model.label} gives no lists", where="--retrain")
-    keys, take = planned.answer.keys, DropRemoved(k)
+    keys, take = planned.answer.keys, _DropRemoved(k)
     read = (planned.answer, context.queries, context.split)
     answer = planner.place(Stage("answer", f"take {k} of {model.label}", take, read, keys))
     measure = planner.plan_metric(context, answer, metric, keys)

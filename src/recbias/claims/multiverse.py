@@ -44,7 +44,6 @@ from recbias.runner.execute import (
     Executor,
     Rehearsal,
     execute_plans,
-    look_up_results,
 )
 from recbias.runner.folder import check_latest, new_run_folder
 from recbias.runner.plan import Observer, Plan, RunOptions, Spec, take_options
@@ -70,7 +69,7 @@ _SAMPLE = "sample"
 _MOST_UNIVERSES = 1_000
 """The largest number of universes that are run."""
 
-_OF_THE_CLAIM = ("metric", "by", "groups", "model", "against", "correction")
+_OF_THE_CLAIM = ("metric", "target", "by", "groups", "model", "against", "correction")
 """Choices that are keys of the claim."""
 
 _UNUSED = ("checks", "tests", "report", "track", "claim", KEY)
@@ -418,19 +417,17 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
     planned.store.prepare()
     unchanged = options.results_folder / name / "latest"
     if not options.fresh and _is_result_of(unchanged, planned.address):
-        return load_multiverse(unchanged)
+        return _load_multiverse(unchanged)
     chains = create_executor(options)
     with observe(options) as observer, chains.prepare(first):
-        for plan in planned.plans:
-            look_up_results(plan, planned.store)
         executor, problems = execute_plans(planned.plans, planned.store, observer, chains)
     result = _evaluate(planned, executor, problems)
     with new_run_folder(options.results_folder, own) as folder:
         _write(replace(result, folder=folder.temporary), planned)
-        return load_multiverse(folder.publish())
+        return _load_multiverse(folder.publish())
 
 
-def load_multiverse(folder: Path) -> Multiverse:
+def _load_multiverse(folder: Path) -> Multiverse:
     """Return the result in a folder that ``multiverse`` wrote."""
     content = json.loads((folder / _CONTENT).read_text(encoding="utf-8"))
     texts = dict.fromkeys([*content["choices"], "verdict", "problem"], str)

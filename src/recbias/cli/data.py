@@ -244,7 +244,7 @@ def clean(  # noqa: C901  two kinds of results
         verb = verb if dry_run or is_removed else "kept"
         yield f"{verb} {of_replies}" if n_replies else "nothing to remove"
         return
-    age = parse_age(older_than)
+    age = _parse_age(older_than)
     remaining, removed = remove_unused(store.folder, age, dry_run=True)
     counts, sizes = (sum(part) for part in zip((0, 0), *removed.values(), strict=True))
     if removed and may_remove(f"{counts:,} results, {_format_size(sizes)}", "be computed again"):
@@ -275,10 +275,10 @@ def _format_size(n_bytes: int) -> str:
     return f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{math.ceil(n_bytes / 1024)} kB"
 
 
-def parse_age(text: str | None) -> float:
+def _parse_age(text: str | None) -> float:
     """Return an age in seconds, 0 for None.
 
-    >>> parse_age("30d"), parse_age(None)
+    >>> _parse_age("30d"), _parse_age(None)
     (2592000.0, 0.0)
 
     Raises:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -71,6 +72,15 @@ from recbias.runner.plan import (
 from recbias.runner.stages import add_labels, build_evidence, make_training_data
 from recbias.runner.tuning import find_perplexity_limit
 from recbias.statistics.paired import PairedTest
+
+
+@contextmanager
+def collect_fault(faults: list[UserError]) -> Iterator[None]:
+    """Add the error of a block to the faults, and go on after it."""
+    try:
+        yield
+    except UserError as error:
+        faults.append(error)
 
 
 def raise_faults(faults: Iterable[UserError]) -> None:

@@ -109,9 +109,11 @@ def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Sta
     )
 
 
-def look_up_results(plan: Plan, store: Store) -> None:
-    """Ask a store at a URL for the results of a plan at the same time and not one by one."""
-    store.look_up(stage.digest for stage in plan.stages if stage.kind not in _SELDOM_NEEDED)
+def _look_up(plans: Iterable[Plan], executor: Executor) -> None:
+    """Ask a store at a URL for the results of plans at the same time and not one by one."""
+    stages = {stage.digest: stage.kind for plan in plans for stage in plan.stages}
+    if not executor.fresh:
+        executor.store.look_up(name for name in stages if stages[name] not in _SELDOM_NEEDED)
 
 
 ModelRunner: TypeAlias = Callable[[Plan, "Executor"], Iterable[list[StageRecord]]]
@@ -303,6 +305,7 @@ def execute(plan: Plan, store: Store, observer: Observer, run_models: ModelRunne
         StageError: It failed for another reason.
     """
     executor = Executor(store, observer, fresh=plan.options.fresh)
+    _look_up([plan], executor)
     _announce(plan, executor)
     for context in plan.data_contexts:
         run_shared_stages(executor, context, plan.experiment)
@@ -322,6 +325,7 @@ def execute_plans(
     """
     fresh, problems = plans[0].options.fresh, dict[int, str]()
     executor = Executor(store, observer, fresh=fresh)
+    _look_up(plans, executor)
     for plan in plans:
         try:
             for context in plan.data_contexts:

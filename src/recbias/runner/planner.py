@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,12 @@ from recbias.core.plugins import (
 from recbias.formats.yaml import KeyPath
 from recbias.runner.address import address_values, assign_address
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.checks import find_learner, raise_faults, validate_experiment
+from recbias.runner.checks import (
+    collect_fault,
+    find_learner,
+    raise_faults,
+    validate_experiment,
+)
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import (
     DataContext,
@@ -103,17 +108,13 @@ def check_experiment(
     Raises:
         Faults: As for ``make_plan``.
     """
-    checks: tuple[Callable[[], object], ...] = (
-        lambda: validate_experiment(experiment),
-        lambda: _digest_input_files(experiment, options, fingerprints),
-        lambda: choose_devices(experiment),
-    )
     faults: list[UserError] = []
-    for check in checks:
-        try:
-            check()
-        except UserError as error:
-            faults.append(error)
+    with collect_fault(faults):
+        validate_experiment(experiment)
+    with collect_fault(faults):
+        _digest_input_files(experiment, options, fingerprints)
+    with collect_fault(faults):
+        choose_devices(experiment)
     if faults:
         raise Faults(faults)
 
@@ -195,10 +196,8 @@ def choose_devices(experiment: Experiment) -> Experiment:
     def choose(specs: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
         chosen = []
         for spec in specs:
-            try:
+            with collect_fault(faults):
                 chosen.append(_choose_device(spec, experiment))
-            except UserError as error:
-                faults.append(error)
         return tuple(chosen)
 
     datasets = [replace(each, filters=choose(each.filters)) for each in experiment.datasets]

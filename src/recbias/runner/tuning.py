@@ -72,7 +72,7 @@ def count_combinations(space: Sequence[Dimension]) -> int | None:
     return math.prod(counts)
 
 
-def select_combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str, Any]:
+def _select_combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str, Any]:
     """Return the settings of one trial of a search that tries every combination once.
 
     The combinations are in random order, so that the first ones come from all of the space; trials
@@ -81,7 +81,7 @@ def select_combination(space: Sequence[Dimension], number: int, seed: int) -> di
 
     >>> from recbias.config.specs import Range
     >>> space = (Choice("a", ("x", "y")), Range("b", 1, 2, log=False, integer=True))
-    >>> sorted(tuple(select_combination(space, number, 7).values()) for number in (1, 2, 3, 4))
+    >>> sorted(tuple(_select_combination(space, number, 7).values()) for number in (1, 2, 3, 4))
     [('x', 1), ('x', 2), ('y', 1), ('y', 2)]
     """
     values = {dimension.parameter: _list_values(dimension) for dimension in space}
@@ -466,7 +466,7 @@ class RunTrial:
 
     def _choose_settings(self, trials: Sequence[Trial]) -> dict[str, Any]:
         if self.exhaustive:
-            return select_combination(self.tune.space, self.number, self.derive_seed("search"))
+            return _select_combination(self.tune.space, self.number, self.derive_seed("search"))
         return sample_settings(self.tune, trials, self.derive_seed("search", self.number))
 
     def _score(
@@ -477,7 +477,7 @@ class RunTrial:
         given: ModelOutputs | None,
     ) -> tuple[float, bool] | None:
         """Return the value on the validation set and whether the trial is excluded."""
-        model = apply_settings(self.model, self.tune.space, settings)
+        model = _apply_settings(self.model, self.tune.space, settings)
         with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
             if self.reranks:
                 candidates: Any = given and given.lists
@@ -557,7 +557,7 @@ def can_prune(tune: Tune) -> bool:
     return tune.pruning == "median" and is_accuracy and metric.grouping is None
 
 
-def apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str, Any]) -> Any:
+def _apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str, Any]) -> Any:
     """Return a model with the settings of a trial."""
     cls: type = type(model)
     declared = read_settings(cls)
@@ -624,7 +624,7 @@ class UseBestSettings:
 
     def __call__(self, search: SearchResult, *inputs: Any) -> Any:
         """Return the result of the stage."""
-        model = apply_settings(self.work.model, self.space, search.best.settings)
+        model = _apply_settings(self.work.model, self.space, search.best.settings)
         return replace(self.work, model=model)(*inputs)
 
 

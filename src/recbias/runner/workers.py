@@ -106,7 +106,7 @@ class Jobs:
             "records": known,
             "fresh": executor.fresh,
             "run_id": executor.run_id,
-            "code": digest_code(job),
+            "code": _digest_code(job),
         }
 
     def report_dead_worker(self, job: Job, exit_code: int | None = None) -> list[StageRecord]:
@@ -160,7 +160,7 @@ def _describe_death(exit_code: int | None) -> Failure:
     return Failure(f"the worker process died{how}", remedy)
 
 
-def digest_code(job: Job) -> str:
+def _digest_code(job: Job) -> str:
     """Return the digest of the code outside recbias that a job can run, as it was first read."""
     return digest_own_sources(stage.work for stage in job.stages)
 
@@ -175,7 +175,7 @@ def run_job(
     code: str,
 ) -> list[StageRecord]:
     """Run a job in a worker process; it fails with other ``code`` than that of the plan."""
-    if digest_code(job) != code:
+    if _digest_code(job) != code:
         message = "the code of its plug-in changed while the run was using it"
         remedy = "run again, and do not change the code before the run has ended"
         return [make_record(job.stages[-1], failure=Failure(message, remedy, user=True))]

@@ -604,7 +604,7 @@ def _compare_gap_pair(pair: RunPair) -> Iterator[dict[str, Any]]:
     families: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for key, row in zip(_list_keys(pair.changed), pair.changed.to_dict("records"), strict=True):
         group = key[6]
-        label = group and (pair.b.groupings.get(key[4]) or extract_label(group))
+        label = group and (pair.b.groupings.get(key[4]) or _extract_label(group))
         if label and key in pair.units:
             of_group = {str(name): value for name, value in row.items()}
             families[*key[:6], key[7], label].append(of_group | {"units": pair.units[key]})
@@ -614,12 +614,12 @@ def _compare_gap_pair(pair: RunPair) -> Iterator[dict[str, Any]]:
                 yield _compare_groups(g, h)
 
 
-def extract_label(group: str) -> str:
+def _extract_label(group: str) -> str:
     """Return the label or condition of a group, blank if it is neither.
 
-    >>> extract_label("race=white&gender=female"), extract_label("neutral")
+    >>> _extract_label("race=white&gender=female"), _extract_label("neutral")
     ('race&gender', '')
-    >>> extract_label("gender=F&not age >= 25"), extract_label("age >= 25")
+    >>> _extract_label("gender=F&not age >= 25"), _extract_label("age >= 25")
     ('gender&age >= 25', 'age >= 25')
     """
     parts = [_extract_part(part) for part in group.split(JOIN)]
