@@ -54,8 +54,8 @@ def bet_by_hand(personas: list[list[float]]) -> float:
         product, variances = 1.0, list[float]()
         for replies in personas:
             variances.append(float(np.var(replies, ddof=1)))
-            bet = 2 * effect / math.sqrt(2 * np.mean(variances))
-            product *= math.exp(bet * replies[0]) / np.mean(np.exp(bet * np.array(replies)))
+            bet = 2 * effect / math.sqrt(2 * float(np.mean(variances)))
+            product *= math.exp(bet * replies[0]) / float(np.mean(np.exp(bet * np.array(replies))))
         total += product / len(EFFECTS)
     return total
 

@@ -83,7 +83,9 @@ def test_bounds_of_the_gap_hold_and_are_reached(seed: int) -> None:
     assert low.value == pytest.approx(-bound_gap(weights[::-1], rewards, 2.0)[1].value)
     separate = [bound_ratio(each, rewards, 2.0) for each in weights]
     assert separate[0][0] - separate[1][1] <= low.value
-    counts = rng.integers(1, 4, 8)
-    repeated = bound_gap(np.repeat(weights, counts, axis=1), np.repeat(rewards, counts), 2.0)
+    counts = rng.integers(1, 4, 8).astype(float)
+    repeated = bound_gap(
+        np.repeat(weights, counts.astype(int), axis=1), np.repeat(rewards, counts.astype(int)), 2.0
+    )
     for one, other in zip(bound_gap(weights, rewards, 2.0, counts), repeated, strict=True):
         assert one.value == pytest.approx(other.value)

@@ -136,9 +136,9 @@ class Effect:
             )
         else:
             bets, values = Betting(-1.0, 1.0), values.mean(axis=1)
-            known = max(self.ci_low, -1.0), min(self.ci_high, 1.0)
+            ends = max(self.ci_low, -1.0), min(self.ci_high, 1.0)
             centre = float(values.mean())
-            low, high = find_interval(bets, values, self.alpha, known)
+            low, high = find_interval(bets, values, self.alpha, ends)
         self.estimate, self.ci_low, self.ci_high = centre, low, high
         self.e = max(self.e, math.exp(min(bets.log_e(values, 0.0)[-1], 700.0)))
         if self.e * self.alpha >= 1:
@@ -271,4 +271,4 @@ class Ledger:
 def _compare(name: str, treated: Sequence[Shown], *controls: Sequence[Shown]) -> FloatArray:
     """Return the mean of a value less that of each control: NaN where one is undefined."""
     means = [np.mean([shown.values[name] for shown in arm]) for arm in (treated, *controls)]
-    return means[0] - np.array(means[1:])
+    return np.asarray(means[0] - np.array(means[1:]))

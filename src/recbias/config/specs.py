@@ -214,9 +214,10 @@ class PluginSpec:
         plain, grouping = replace(self, grouping=None, label=self.name), self.grouping
         if not grouping or parse_uncertain_label(grouping.by) is not None:
             return plain
-        if not isinstance(self.plugin, FitsGroups):
+        plugin: Any = self.plugin
+        settings = plugin.fit_by(grouping.by) if isinstance(plugin, FitsGroups) else {}
+        if not settings:
             return plain
-        settings = self.plugin.fit_by(grouping.by)
         parameters = {**self.parameters, **settings}
         return replace(plain, plugin=replace(self.plugin, **settings), parameters=parameters)
 

@@ -460,8 +460,9 @@ class ComputeMetric:
         outputs, *others = inputs[: len(inputs) - len(labels)] or [ModelOutputs(None, None)]
         evidence = build_evidence(dataset, split, queries, labels)
         for other in others:
-            named = {"choosing_embeddings": other.embeddings, "other_policy": other.policy}
-            evidence = replace(evidence, **named)
+            evidence = replace(
+                evidence, choosing_embeddings=other.embeddings, other_policy=other.policy
+            )
         if "log" in self.metric.needs:
             evidence = replace(evidence, log=self.world.open_log(dataset))
         elif self.world is not None:
