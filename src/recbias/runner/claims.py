@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from recbias.config.labels import format_value
+from recbias.config.entries import format_value
 from recbias.config.specs import ClaimSpec, find_claimed
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import (

@@ -44,7 +44,7 @@ from recbias.metrics.templates.design import (
     warn_unlabelled,
 )
 from recbias.statistics.bootstrap import compute_group_means
-from recbias.statistics.components import PARTS, CrossedDesign, compute_sums_of_squares
+from recbias.statistics.decomposition import PARTS, CrossedDesign, compute_sums_of_squares
 from recbias.statistics.intervals import (
     arcsine_t_interval,
     bootstrap_interval,
