@@ -71,7 +71,7 @@ def test_data_and_settings_are_described(tmp_path: Path) -> None:
     assert dict(describe_data(run)) == {
         "Dataset": "ml-1m: 5,949 users, 2,810 items, 571,531 interactions",
         "Filters": "threshold (at least 4), k_core (k 10)",
-        "Queries": "5,949 users where age < 18",
+        "Queries": "5,949 users (where age < 18)",
         "Split": "random (test 0.2, validation 0, folds 1)",
         "List length k": "10",
         "Seed": "42",

@@ -109,7 +109,7 @@ def _describe_queries(
     total = counts[0].get(f"{unit}s", 0) if counts else 0
     samples = f"{folds} disjoint samples of " if folds != 1 else ""
     text = f"{samples}{format_count(number, unit)}" + f" (of {total:,})" * (total > number)
-    return f"{text}{of} {format_setting(conditions)}".strip()
+    return f"{text}{of}" + f" ({format_setting(conditions)})" * bool(conditions)
 
 
 def count_asked(run: RunTables) -> str:

@@ -379,8 +379,8 @@ def _tabulate_agreement(title: str, columns: Mapping[str, Sequence[float]]) -> T
     numbers = found.n[np.triu_indices(len(columns), 1)]
     n = " to ".join(map(str, sorted({int(numbers.min()), int(numbers.max())})))
     note = (
-        f"Kendall's tau-b between the orders of the {n} models: 1 the same, -1 reversed. Column n "
-        "is the metric in row n."
+        f"Kendall's tau-b between the orders of the {n} models by two metrics: 1 if they are the "
+        "same, -1 if one is the other reversed. Column n is the metric of row n."
     )
     return state_cutoff_once(_lay_out(title, ["metric"], cells, marks, [note]))
 
@@ -446,7 +446,7 @@ def _explain_checks(rows: Sequence[Row]) -> list[str]:
     undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
     notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
     if any(row["baseline"] for row in rows):
-        notes.append("Below or above a model: the value is the difference from that model.")
+        notes.append("Where the limit names a model, the value is the difference from that model.")
     if any(row["verdict"] == "undecided" for row in rows):
         notes.append("Undecided: the interval contains the limit, or the value is undefined.")
     if any(row["basis"] == "value" for row in rows):
@@ -821,7 +821,7 @@ def build_reply_tables(run: RunTables) -> list[Table]:
             heads,
             _REPEATS,
             {key: {name: found.get(name) for name in _REPEATS} for key, found in repeats.items()},
-            "Requests sent once more, unchanged. Same titles: at least one, in the same order.",
+            "Requests sent once more, unchanged. Same titles: one or more, in the same order.",
         ),
         _tabulate_counts(
             "Commonest titles without a matching item",
