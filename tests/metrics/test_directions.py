@@ -348,6 +348,14 @@ def test_an_unknown_direction_has_the_widest_interval() -> None:
     ) == (-5.0, 5.0)
 
 
+def test_an_estimate_has_both_ends_of_the_interval_of_its_direction() -> None:
+    # samples 1, 2, 3 and 4: quantiles 0.025 and 0.975 are 1 + 0.075 and 4 - 0.075
+    means = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]])
+    known = ResampledDirections(np.array([[1.0, 0.0]] * 4), np.ones(4))
+    row = known.add_interval(Measurement(2.5, 4, 0), means)
+    assert (row.value, row.ci_low, row.ci_high) == pytest.approx((2.5, 1.075, 3.925))
+
+
 def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:
     # the samples are 1 and 2: se = √½; x / c = 3 / 0.6 = 5; t(0.975; 1) = 12.7062
     axes, means = np.eye(2), np.array([[1.0, 0.0], [0.0, 2.0]])

@@ -210,6 +210,22 @@ def test_ratio_and_std_follow_from_the_means() -> None:
         assert not gap.contrasts
 
 
+def test_samples_leave_undefined_queries_out() -> None:
+    p, x = draw()
+    x[::2] = np.nan
+    gap = compute_uncertain_gap(
+        measure(x),
+        make_groups_means(p),
+        "difference",
+        rng=np.random.default_rng(0),
+        n_samples=4000,
+    )
+    assert (gap.n, gap.undefined) == (100, 100)
+    error = gap.replicates.std()
+    assert gap.replicates.mean() == pytest.approx(gap.value, abs=5 * error / math.sqrt(4000))
+    assert (gap.ci_high - gap.value) / error == pytest.approx(1.98, abs=0.1)
+
+
 def test_the_gap_of_three_groups_has_no_interval() -> None:
     p, x = draw(3)
     gap = compute_uncertain_gap(
