@@ -227,6 +227,7 @@ def test_its_tests_are_those_of_scipy() -> None:
     welch, ranks = apart.contrasts
     expected = ttest_ind(a, b, equal_var=False)
     assert (welch.test, ranks.test) == ("welch_t", "rank_sum")
+    assert {(test.a, test.b) for test in apart.contrasts} == {("gender=F", "gender=M")}
     assert welch.statistic == pytest.approx(expected.statistic)
     assert welch.p == pytest.approx(expected.pvalue)
     assert ranks.p == pytest.approx(mannwhitneyu(a, b, method="asymptotic").pvalue)

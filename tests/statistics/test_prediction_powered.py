@@ -92,8 +92,9 @@ def test_a_complete_audit_gives_the_true_values_and_the_error_of_users_alone(met
     found = correct_lists(**world)
     true = score(metric, truth[world["items"]])
     assert found.values == pytest.approx(true, abs=1e-12)
-    error, _ = found.audit.estimate(found.values, np.zeros(40, int), 1).measure_error(0)
-    assert error == pytest.approx(true.std(ddof=1) / np.sqrt(40), abs=1e-9)
+    means = found.audit.estimate(found.values, np.zeros(40, int), 1)
+    assert means.measure_error(0)[0] == pytest.approx(true.std(ddof=1) / np.sqrt(40), abs=1e-9)
+    assert (means.n_audited, means.n_items) == (30, 30)
 
 
 def test_a_linear_value_has_a_symmetric_interval_and_others_wilsons() -> None:
@@ -103,6 +104,8 @@ def test_a_linear_value_has_a_symmetric_interval_and_others_wilsons() -> None:
     row = curved.audit.summarize(curved.values)
     assert row.value > 0.5
     assert row.ci_high - row.value < row.value - row.ci_low  # drawn to one half
+    row = curved.audit.summarize(curved.values + 1.0)  # no share: Wilson's would be undefined
+    assert row.ci_high - row.value == pytest.approx(row.value - row.ci_low)
 
 
 def test_what_a_draw_of_two_labels_adds_to_a_product_by_hand() -> None:
