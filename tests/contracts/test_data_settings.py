@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from contracts.test_recommenders import FROM_FILES, SMALL, UNPERSONALISED
 
+from contracts.test_recommenders import FROM_FILES, SMALL, UNPERSONALISED
 from contracts.test_settings import DATASET, ITEMS
 from data.test_movielens import write_1m, write_csv
 from data.test_sentences import write_pair

@@ -24,8 +24,6 @@ from sklearn.metrics import (
 from recbias import api
 from recbias.core.dataset import FloatArray
 from recbias.core.errors import Faults, UnknownColumn
-from recbias.core.evidence import Evidence
-from recbias.core.measures import Measurement
 from recbias.metrics import accuracy
 from recbias.metrics.accuracy import (
     F1,
@@ -50,17 +48,12 @@ from recbias.metrics.accuracy import (
     RPrecision,
 )
 from support.specs import make_small_spec
-from support.worlds.evidence_worlds import make_evidence, make_lists
+from support.worlds.evidence_worlds import make_evidence, make_lists, measure_one, measure_queries
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 METRICS = (NDCG, HitRate, MRR, MAP, MeanPrecision, Precision, Recall, RPrecision, F1)
 
 pytestmark = pytest.mark.usefixtures("stage_warnings")
-
-
-def measure_values(metric: Any, evidence: Evidence) -> Any:
-    (measurement,) = metric.measure(evidence)
-    return measurement.units.values
 
 
 def test_ndcg_of_a_list_with_a_miss() -> None:
@@ -88,7 +81,7 @@ def test_queries_without_test_items_are_counted_and_excluded(metric: Any) -> Non
 @pytest.mark.parametrize("metric", METRICS)
 def test_without_k_the_whole_list_counts(metric: Any) -> None:
     evidence = make_evidence(make_lists([[0, 1, 2, 3]]), [[1, 3]])
-    assert measure_values(metric(), evidence) == measure_values(metric(k=4), evidence)
+    assert measure_queries(metric(), evidence) == measure_queries(metric(k=4), evidence)
 
 
 def sample_lists(
@@ -144,24 +137,24 @@ def assert_equal_to_ir_measures(lists: list[list[int]], relevant: list[list[int]
         at, *to_ir_measures([row[:k] for row in lists], relevant), len(lists)
     )
     ndcg, success, rr, ap, p, r, rprec, *precisions = reference
-    np.testing.assert_array_equal(measure_values(NDCG(k=k), evidence), ndcg)
-    np.testing.assert_array_equal(measure_values(HitRate(k=k), evidence), success)
-    np.testing.assert_array_equal(measure_values(MRR(k=k), evidence), rr)
-    np.testing.assert_array_equal(measure_values(Precision(k=k), evidence), p)
-    np.testing.assert_array_equal(measure_values(Recall(k=k), evidence), r)
-    np.testing.assert_array_equal(measure_values(RPrecision(k=k), evidence), rprec)
+    np.testing.assert_array_equal(measure_queries(NDCG(k=k), evidence), ndcg)
+    np.testing.assert_array_equal(measure_queries(HitRate(k=k), evidence), success)
+    np.testing.assert_array_equal(measure_queries(MRR(k=k), evidence), rr)
+    np.testing.assert_array_equal(measure_queries(Precision(k=k), evidence), p)
+    np.testing.assert_array_equal(measure_queries(Recall(k=k), evidence), r)
+    np.testing.assert_array_equal(measure_queries(RPrecision(k=k), evidence), rprec)
     # TREC's AP@k divides by all test items, ours by as many as fit a list of k: the same number
     # where all fit, else equal after undoing that, which costs a rounding
-    ours = measure_values(MAP(k=k), evidence)
+    ours = np.array(measure_queries(MAP(k=k), evidence))
     fits = sizes <= k
     np.testing.assert_array_equal(ours[fits], ap[fits])
     np.testing.assert_allclose(ours, ap * sizes / np.minimum(sizes, k), rtol=1e-14)
     # what Elliot calls MAP is the mean of P@1 ... P@k
     mean = np.mean([*precisions, p], axis=0)
-    np.testing.assert_allclose(measure_values(MeanPrecision(k=k), evidence), mean, rtol=1e-14)
+    np.testing.assert_allclose(measure_queries(MeanPrecision(k=k), evidence), mean, rtol=1e-14)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(
-            measure_values(F1(k=k), evidence), np.nan_to_num(2 * p * r / (p + r)), rtol=1e-14
+            measure_queries(F1(k=k), evidence), np.nan_to_num(2 * p * r / (p + r)), rtol=1e-14
         )
 
 
@@ -190,14 +183,16 @@ def test_full_lists_agree_with_scikit_learn(seed: int, k: int) -> None:
         chosen[row, given_[:k]] = 1
     for row in range(5):
         ndcg = ndcg_score(truth[[row]], scores[[row]], k=k, ignore_ties=True)
-        assert measure_values(NDCG(k=k), evidence)[row] == pytest.approx(ndcg, rel=1e-12)
+        assert measure_queries(NDCG(k=k), evidence)[row] == pytest.approx(ndcg, rel=1e-12)
         for metric, score in (
             (Precision, precision_score),
             (Recall, recall_score),
             (F1, f1_score),
         ):
             expected = score(truth[row], chosen[row], zero_division=0)
-            assert measure_values(metric(k=k), evidence)[row] == pytest.approx(expected, rel=1e-12)
+            assert measure_queries(metric(k=k), evidence)[row] == pytest.approx(
+                expected, rel=1e-12
+            )
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +250,7 @@ def test_real_lists_agree_with_lenskit(
             metric.measure_list(given_, test_items)
             for given_, test_items in zip(recommended, tested, strict=True)
         ]
-        np.testing.assert_allclose(measure_values(ours(k=10), evidence), expected, rtol=1e-12)
+        np.testing.assert_allclose(measure_queries(ours(k=10), evidence), expected, rtol=1e-12)
 
 
 SCORES: dict[str, Callable[..., FloatArray]] = {
@@ -293,12 +288,6 @@ def test_score_of_a_list_with_two_hits(name: str, expected: float) -> None:
     assert score_list(name, [0, 1, 0, 1], 3, 4) == pytest.approx(expected, abs=1e-6)
 
 
-def measure(metric: Any, evidence: Evidence) -> Measurement:
-    (measurement,) = metric.measure(evidence)
-    assert isinstance(measurement, Measurement)
-    return measurement
-
-
 WORKED = make_review_evidence(
     [0, 0, 1, 2, 2],
     [
@@ -330,7 +319,7 @@ WORKED = make_review_evidence(
     ],
 )
 def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
-    measurement = measure(metric, WORKED)
+    measurement = measure_one(metric, WORKED)
     assert measurement.value == pytest.approx(expected, rel=1e-12)
     assert (measurement.n, measurement.undefined) == (5, 0)
 
@@ -338,9 +327,9 @@ def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None
 @pytest.mark.parametrize(("metric", "expected"), [(ClassPrecision(), 1 / 4), (ClassF1(), 1 / 3)])
 def test_an_item_that_is_never_predicted_has_precision_0(metric: Any, expected: float) -> None:
     # both reviews are predicted as 0: precisions 1/2 and 0, F1 2/3 and 0
-    assert measure(metric, make_review_evidence([0, 1], [[0, 1], [0, 1]])).value == pytest.approx(
-        expected
-    )
+    assert measure_one(
+        metric, make_review_evidence([0, 1], [[0, 1], [0, 1]])
+    ).value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -364,7 +353,7 @@ def test_values_equal_scikit_learn(seed: int) -> None:
         ),
     ]
     for metric, expected in references:
-        assert measure(metric, world).value == pytest.approx(expected, rel=1e-12), metric
+        assert measure_one(metric, world).value == pytest.approx(expected, rel=1e-12), metric
 
 
 worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
@@ -379,7 +368,7 @@ def test_a_model_that_knows_only_the_kind_has_the_expected_accuracy() -> None:
     # 1/4; (1 + 1/2 + 1/3 + 1/4) / 4; 3/4; precision and F1 as accuracy, all items being alike
     expected = [(ClassAccuracy(), 1 / 4), (ClassMRR(), 25 / 48), (ClassHitRate(k=3), 3 / 4)]
     for metric, value in [*expected, (ClassPrecision(), 1 / 4), (ClassF1(), 1 / 4)]:
-        measurement = measure(metric, evidence)
+        measurement = measure_one(metric, evidence)
         assert measurement.value == pytest.approx(value, abs=0.01)
         assert measurement.ci_low - 0.005 < value < measurement.ci_high + 0.005
 
@@ -491,7 +480,7 @@ WORKED_CATEGORY_PREDICTION = make_review_evidence(
 def test_values_equal_those_worked_by_hand_category_prediction(
     metric: Any, first: float, second: float
 ) -> None:
-    measurement = measure(metric, WORKED_CATEGORY_PREDICTION)
+    measurement = measure_one(metric, WORKED_CATEGORY_PREDICTION)
     assert measurement.units is not None
     assert measurement.units.values == pytest.approx(
         [first, second, math.nan], abs=1e-6, nan_ok=True
@@ -515,7 +504,10 @@ def test_values_equal_scikit_learn_category_prediction(seed: int) -> None:
     world = make_review_evidence(items, rank_items(scores), categories=categories)
     sets = [set((labels or "").split("|")) - {""} for labels in categories]
     relevant = np.array([[bool(sets[item] & other) for other in sets] for item in items])
-    precision, gain = measure(CategoryMAP(), world).units, measure(CategoryNDCG(), world).units
+    precision, gain = (
+        measure_one(CategoryMAP(), world).units,
+        measure_one(CategoryNDCG(), world).units,
+    )
     assert precision is not None
     assert gain is not None
     for review, row in enumerate(relevant):
@@ -537,9 +529,9 @@ def test_a_model_that_knows_the_category_but_not_the_item_is_perfect() -> None:
         items, rank_items(scores), categories=[f"k{item // 4}" for item in range(20)]
     )
     for metric in (*(metric_type() for metric_type in WHOLE), CategoryPrecision(k=4)):
-        assert measure(metric, evidence).value == pytest.approx(1.0, rel=1e-12)
+        assert measure_one(metric, evidence).value == pytest.approx(1.0, rel=1e-12)
     # 4 of the first 10 are of the kind
-    assert measure(CategoryPrecision(k=10), evidence).value == pytest.approx(0.4, rel=1e-12)
+    assert measure_one(CategoryPrecision(k=10), evidence).value == pytest.approx(0.4, rel=1e-12)
 
 
 def test_a_random_model_has_the_share_of_the_category() -> None:
@@ -548,7 +540,7 @@ def test_a_random_model_has_the_share_of_the_category() -> None:
         items, rank_items(scores), categories=[f"k{item // 4}" for item in range(20)]
     )
     for metric in (CategoryPrecision(k=5), CategoryRPrecision()):
-        measurement = measure(metric, evidence)
+        measurement = measure_one(metric, evidence)
         assert measurement.value == pytest.approx(4 / 20, abs=0.01)
         assert measurement.ci_low - 0.005 < 4 / 20 < measurement.ci_high + 0.005
 
@@ -560,9 +552,9 @@ def test_an_excluded_category_does_not_count(metric: Any) -> None:
     with_food = make_review_evidence(
         [0, 1, 2], rankings, categories=("Food|Bars", "Bars|Food", "Food")
     )
-    measurement = measure(metric(without=("Food",)), with_food)
+    measurement = measure_one(metric(without=("Food",)), with_food)
     assert measurement.units is not None
-    reference = measure(metric(), expected).units
+    reference = measure_one(metric(), expected).units
     assert reference is not None
     assert measurement.units.values == pytest.approx(reference.values, nan_ok=True)
     assert (measurement.n, measurement.undefined) == (2, 1)

@@ -28,6 +28,9 @@ from support.worlds.evidence_worlds import (
     make_user_queries,
     make_vocabulary,
 )
+from support.worlds.evidence_worlds import (
+    measure_queries as measure,
+)
 
 
 def make_train(histories: list[list[int]], n_items: int) -> Interactions:
@@ -42,11 +45,6 @@ def make_genre_world(lists: list[list[int]], genres: list[str | None]) -> Eviden
     n = len(genres)
     items = Attributes(make_vocabulary("i", n), pd.DataFrame({"genre": genres}))
     return make_evidence(make_lists(lists, outside=["new"]), n_items=n, items=items)
-
-
-def measure(metric: Any, evidence: Evidence) -> list[float]:
-    (measurement,) = metric.measure(evidence)
-    return measurement.units.values.tolist()  # type: ignore[no-any-return]
 
 
 def test_intra_list_distance_by_hand() -> None:

@@ -40,7 +40,13 @@ from recbias.metrics.exposure import (
     ProviderGap,
     ProviderGini,
 )
-from support.worlds.evidence_worlds import make_evidence, make_lists, make_user_queries
+from support.worlds.evidence_worlds import (
+    make_evidence,
+    make_lists,
+    make_user_queries,
+    measure_one,
+    measure_queries,
+)
 from support.worlds.exposure_worlds import (
     average_ideal_rankings,
     list_candidates,
@@ -50,8 +56,6 @@ from support.worlds.exposure_worlds import (
     make_exposure_evidence,
     make_makers,
     make_random_world,
-    measure_one,
-    measure_queries,
     sum_makers,
 )
 
@@ -332,7 +336,7 @@ def test_value_equals_a_plain_loop(seed: int) -> None:
 
 def measure_awrf(lists: list[list[int]], **settings: Any) -> list[float]:
     metric = AWRF(attribute="maker", gamma=0.5, **settings)
-    return measure_queries(metric, make_exposure_evidence(lists, [[2, 4], [0, 3]])).tolist()  # type: ignore[no-any-return]
+    return measure_queries(metric, make_exposure_evidence(lists, [[2, 4], [0, 3]]))
 
 
 def test_values_equal_those_worked_by_hand_of_attention() -> None:

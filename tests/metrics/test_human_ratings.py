@@ -10,10 +10,9 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MissingFile
 from recbias.core.evidence import Evidence, Responses
-from recbias.core.measures import Measurement
 from recbias.formats.ratings import ResponseRatings, digest_response, write_ratings
 from recbias.metrics.text import HumanAgreement, HumanRate, HumanScore
-from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary, measure_one
 
 TEXTS = ("a", "b", "c", "d")
 # mean ratings 5/3, 1/2, 2, none; of the scores 2: 2/3, 0, 1
@@ -33,12 +32,6 @@ def make_evidence(texts: tuple[str, ...] = TEXTS) -> Evidence:
     responses = Responses(ids, np.array(texts, dtype=object), none)
     queries, items = make_user_queries(0), make_vocabulary("i", 0)
     return Evidence(queries, items, responses=responses, metric="it", n_bootstrap=50)
-
-
-def measure_one(metric: Any, evidence: Evidence) -> Measurement:
-    (measurement,) = metric.measure(evidence)
-    assert isinstance(measurement, Measurement)
-    return measurement
 
 
 @pytest.mark.parametrize(
