@@ -373,7 +373,7 @@ def test_values_equal_scipy_and_stay_in_range(seed: int, multiple: Any) -> None:
         values = measure_queries(
             AWRF(attribute="maker", target="relevant", multiple=multiple), evidence
         )
-    for query, value in enumerate(values.tolist()):
+    for query, value in enumerate(values):
         exposure = list_exposures(list_items(evidence, query))
         relevance = dict.fromkeys(list_relevant(evidence, query), 1.0)
         shares, due = (sum_makers(of, evidence, multiple) for of in (exposure, relevance))
