@@ -25,15 +25,7 @@ from recbias.data.lmrec import (
     read_outputs,
     tabulate_sentences,
 )
-from support.files.lmrec_files import (
-    BAR,
-    DEAR,
-    FOLDER,
-    NAMES,
-    PIZZA,
-    write_outputs,
-    write_release,
-)
+from support.files.lmrec_files import BAR, DEAR, FOLDER, NAMES, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)

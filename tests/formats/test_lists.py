@@ -13,19 +13,8 @@ from pyarrow import parquet
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
-from recbias.core.errors import (
-    Contradiction,
-    UnknownColumn,
-    UnknownIdentifier,
-    WrongType,
-)
-from recbias.formats.lists import (
-    check_list_ids,
-    check_name,
-    detect_by_line,
-    order_rows,
-    read_rows,
-)
+from recbias.core.errors import Contradiction, UnknownColumn, UnknownIdentifier, WrongType
+from recbias.formats.lists import check_list_ids, check_name, detect_by_line, order_rows, read_rows
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

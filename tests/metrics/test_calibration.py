@@ -23,9 +23,7 @@ from support.worlds.evidence_worlds import (
     make_user_queries,
     make_vocabulary,
 )
-from support.worlds.evidence_worlds import (
-    measure_queries as measure,
-)
+from support.worlds.evidence_worlds import measure_queries as measure
 
 METRICS = (CalibrationKL, CalibrationJS)
 GENRES = ["A", "A|B", "B", "C", None, "A"]

@@ -28,9 +28,7 @@ from support.worlds.evidence_worlds import (
     make_user_queries,
     make_vocabulary,
 )
-from support.worlds.evidence_worlds import (
-    measure_queries as measure,
-)
+from support.worlds.evidence_worlds import measure_queries as measure
 
 
 def make_train(histories: list[list[int]], n_items: int) -> Interactions:

@@ -40,11 +40,7 @@ from recbias.metrics.popularity import (
 from recbias.reports import published
 from recbias.testing import check_metric
 from support.worlds.evidence_worlds import make_evidence, make_lists, measure_one, measure_queries
-from support.worlds.popularity_worlds import (
-    TRAIN,
-    make_item_counts,
-    make_popularity_evidence,
-)
+from support.worlds.popularity_worlds import TRAIN, make_item_counts, make_popularity_evidence
 from support.worlds.small_worlds import make_interactions
 
 HISTORY_METRICS = (LogPopularityDifference, PopularityLift)

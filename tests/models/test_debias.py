@@ -20,24 +20,12 @@ from recbias.core.errors import Contradiction, OutOfRange
 from recbias.core.queries import make_sentence_queries
 from recbias.language.local_models import LocalModel, ScoringSettings, tokenize_sentences
 from recbias.language.terms import TermPairs
-from recbias.models.debias import (
-    Debias,
-    SentenceTraining,
-    create_bias_loss,
-    find_bias_subspace,
-)
+from recbias.models.debias import Debias, SentenceTraining, create_bias_loss, find_bias_subspace
 from recbias.models.language_model import FittedLanguageModel, SentenceLanguageModel
 from support.models.small_causal import make_network, make_tokenizer
 from support.models.small_sentence_models import write_sentence_model
-from support.worlds.texts.planted_gaps import (
-    compute_gap,
-    make_planted_world,
-)
-from support.worlds.texts.sentence_worlds import (
-    TARGETS,
-    SentenceWorld,
-    make_world,
-)
+from support.worlds.texts.planted_gaps import compute_gap, make_planted_world
+from support.worlds.texts.sentence_worlds import TARGETS, SentenceWorld, make_world
 
 RARER = 4
 """How much rarer the words of the first group are: ln PPL differs by ln 4 / 5 scored words."""

@@ -21,18 +21,10 @@ from recbias.kernels import topk
 from recbias.models import gpu, ranking
 from recbias.models import ranking as score_blocks
 from recbias.models.fitted import FittedFactors, FittedItemWeights
-from recbias.models.gpu import (
-    Ranking,
-    count_available_bytes,
-    top_k,
-)
+from recbias.models.gpu import Ranking, count_available_bytes, top_k
 from recbias.models.knn import ItemKNN, UserKNN
 from recbias.models.linear import EASE
-from recbias.models.ranking import (
-    rank_by_scores,
-    rank_rows,
-    rank_tiles,
-)
+from recbias.models.ranking import rank_by_scores, rank_rows, rank_tiles
 from support.models.checkpoints import Interrupted, MemoryStore
 from support.models.recommending import make_random_data, query_all_users
 from support.worlds.query_sets import make_queries

@@ -16,13 +16,7 @@ from recbias.core.dataset import AnyArray, Ids, Reviews, TrainingData
 from recbias.core.errors import NothingLeft
 from recbias.core.evidence import RankedLists
 from recbias.core.queries import Queries
-from recbias.models.text import (
-    Blocks,
-    ItemClasses,
-    Pooling,
-    recommend_by_reviews,
-    tokenize_texts,
-)
+from recbias.models.text import Blocks, ItemClasses, Pooling, recommend_by_reviews, tokenize_texts
 from recbias.models.text_classifiers import TFIDFLR, EncoderLR, LMRec, SoftmaxRegression, fit_probe
 from recbias.testing import check_recommender
 from support.models.recommending import make_checkerboard, query_all_users

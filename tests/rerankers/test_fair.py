@@ -21,11 +21,7 @@ from recbias.rerankers.fair import (
     compute_minimum,
     compute_rejection,
 )
-from recbias.rerankers.relevance import (
-    CalibratedPopularity,
-    Calibration,
-    group_by_popularity,
-)
+from recbias.rerankers.relevance import CalibratedPopularity, Calibration, group_by_popularity
 from support.worlds.candidate_worlds import make_candidates
 
 GENRES = ("a", "a", "a", "b", "b", None, "a|b", "c", "c", "a")
