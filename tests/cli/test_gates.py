@@ -157,9 +157,7 @@ def test_a_faulty_tolerance_is_refused(folder_tolerances: Path, text: str) -> No
     assert result.err.startswith("error: --fail-over: ")
 
 
-def test_published_values_may_differ_by_the_tolerance_of_their_metric(
-    finished_runs: Path,
-) -> None:
+def test_published_values_may_differ_by_the_tolerance_of_their_metric(finished_runs: Path) -> None:
     words = ("compare", "one", "--reference", "children/a3", "--fail-over", "1")
     result = invoke_recbias(*words, folder=finished_runs)
     assert (result.code, result.err) == (0, "")

@@ -148,10 +148,7 @@ def write_odd_spec(folder: Path, fault: str) -> Path:
 
 @pytest.mark.parametrize(
     ("fault", "code", "message"),
-    [
-        ("twice", 2, "twice"),
-        ("raises", 1, "ValueError: fit has failed"),
-    ],
+    [("twice", 2, "twice"), ("raises", 1, "ValueError: fit has failed")],
 )
 def test_failing_model_is_reported_and_the_others_finish(
     tmp_path: Path, fault: str, code: int, message: str

@@ -43,20 +43,9 @@ def test_as_spec_has_every_key_in_order_with_defaults() -> None:
     order = "name seed dataset split queries device k models labels metrics tests report"
     assert list(spec) == order.split()
     assert spec["models"] == [
-        {
-            "name": "ItemKNN",
-            "neighbors": 50,
-            "similarity": "cosine",
-            "shrink": 0.0,
-            "binary": True,
-        }
+        {"name": "ItemKNN", "neighbors": 50, "similarity": "cosine", "shrink": 0.0, "binary": True}
     ]
-    assert spec["dataset"] == {
-        "name": "ml-1m",
-        "side": [],
-        "bad_lines": "error",
-        "filters": [],
-    }
+    assert spec["dataset"] == {"name": "ml-1m", "side": [], "bad_lines": "error", "filters": []}
 
 
 def test_as_spec_of_a_search_excludes_the_searched_settings() -> None:

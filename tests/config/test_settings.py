@@ -55,11 +55,7 @@ def test_value_from_yaml_is_converted_to_the_type(hint: Any, raw: object, value:
 
 def test_as_plain_gives_json_data_with_paths_as_written() -> None:
     value = {"a": (Path("/x/y"), Path("/x/z")), "b": frozenset({"d", "c"}), "e": np.float64(1.5)}
-    assert as_plain(value, {Path("/x/y"): "y"}) == {
-        "a": ["y", "/x/z"],
-        "b": ["c", "d"],
-        "e": 1.5,
-    }
+    assert as_plain(value, {Path("/x/y"): "y"}) == {"a": ["y", "/x/z"], "b": ["c", "d"], "e": 1.5}
     assert as_plain(Odd(needed=1)) == {"needed": 1, "many": [1], "class": "x"}
     assert as_plain(fake_plugins.WOK(llm=fake_plugins.Endpoint(model="m"))) == {
         "llm": {"provider": "openai", "temperature": 0.0, "model": "m"},

@@ -43,11 +43,7 @@ def test_another_plugin_replaces_that_of_the_extended_file() -> None:
     spec = write("spec.yaml", "extends: base.yaml\nsplit: {name: random, test: 0.2}\n")
     assert read_spec(spec).data["split"] == {"name": "random", "test": 0.2}
     spec = write("spec.yaml", "extends: base.yaml\nsplit: {name: Leave-One-Out, test: 2}\n")
-    assert read_spec(spec).data["split"] == {
-        "name": "Leave-One-Out",
-        "which": "random",
-        "test": 2,
-    }
+    assert read_spec(spec).data["split"] == {"name": "Leave-One-Out", "which": "random", "test": 2}
 
 
 def test_a_packaged_spec_may_be_extended_and_a_file_of_its_name_wins() -> None:

@@ -426,19 +426,12 @@ def read_share_of_men(folder: Path) -> dict[str, float]:
     return dict(zip(rows["dataset"], rows["value"], strict=True))
 
 
-def test_metric_has_a_value_per_dataset_their_mean_and_a_pooled_value(
-    tmp_path: Path,
-) -> None:
+def test_metric_has_a_value_per_dataset_their_mean_and_a_pooled_value(tmp_path: Path) -> None:
     result = run_cities(tmp_path)
     assert result.code == 0, result.err
     # items at $ per query: CityA m (1 + 1)/2, f (0 + 1)/2; CityB m (1 + 1)/2, f (1 + 1)/2
     assert read_share_of_men(tmp_path) == pytest.approx(
-        {
-            "CityA": 1 / 1.5,
-            "CityB": 1 / 2,
-            "all": (1 / 1.5 + 1 / 2) / 2,
-            "pooled": 2 / 3.5,
-        }
+        {"CityA": 1 / 1.5, "CityB": 1 / 2, "all": (1 / 1.5 + 1 / 2) / 2, "pooled": 2 / 3.5}
     )
     assert "not in the run" not in result.err
 

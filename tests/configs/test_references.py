@@ -62,7 +62,7 @@ def test_the_list_of_references_has_the_spec_or_the_reason(tmp_path: Path) -> No
     rows = json.loads(invoke_recbias("list", "references", "--json", folder=tmp_path).out)
     by_name = {row["name"]: row for row in rows["kinds"]["references"]}
     assert by_name["children/a4"]["specs"] == [
-        *("papers/children/a1-search", "papers/children/a4-side"),
+        *("papers/children/a1-search", "papers/children/a4-side")
     ]
     assert by_name["children/a4"]["reason"] is None
     assert by_name["chbias/2"]["specs"] == []

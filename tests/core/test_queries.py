@@ -149,15 +149,7 @@ def test_a_missing_cell_is_neither_true_nor_false(condition: str, ids: list[int]
     assert (np.flatnonzero(match_rows(condition, USERS)) + 1).tolist() == ids
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "age == '18'",
-        "age != '18'",
-        "gender == 1",
-        "zip in [1]",
-    ],
-)
+@pytest.mark.parametrize("condition", ["age == '18'", "age != '18'", "gender == 1", "zip in [1]"])
 def test_comparing_text_with_numbers_is_an_error(condition: str) -> None:
     with pytest.raises(WrongType, match="cannot be compared") as caught:
         match_rows(condition, USERS)

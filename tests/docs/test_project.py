@@ -93,10 +93,7 @@ def test_the_workflow_of_the_papers_compares_specs_with_tables_that_name_them() 
 def test_only_the_readme_of_a_folder_is_in_the_repository(folder: str) -> None:
     assert (ROOT / folder / "README.md").is_file()
     lines = (ROOT / ".gitignore").read_text("utf-8").split()
-    assert [line for line in lines if folder in line] == [
-        f"/{folder}/*",
-        f"!/{folder}/README.md",
-    ]
+    assert [line for line in lines if folder in line] == [f"/{folder}/*", f"!/{folder}/README.md"]
 
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -187,11 +187,7 @@ def test_own_yaml_has_kinds_words_and_labels(tmp_path: Path) -> None:
         ("  town: [", "  template: [", "mine.yaml:7: no slot can be named 'template'"),
         ("{name}", "{nmae}", "mine.yaml:10: there are no words for the slot [nmae]"),
         ("[town] healthy", "it healthy", "mine.yaml:12: this template has no slot"),
-        (
-            "    - Is",
-            "    - Is [town] healthy?\n    - Is",
-            "mine.yaml:13: this template occurs",
-        ),
+        ("    - Is", "    - Is [town] healthy?\n    - Is", "mine.yaml:13: this template occurs"),
         ("    - Is [town] healthy?", "    []", "mine.yaml:11: the kind 'towns' has no templates"),
     ],
 )

@@ -141,13 +141,7 @@ GAP = {"name": "perplexity_gap", "a": "female", "b": "male", "scale": "log"}
 
 def make_spec(world: SentenceWorld, folder: Path, **model: Any) -> dict[str, Any]:
     before = {"name": "language_model", "model": str(world.model)}
-    after = {
-        "terms": str(world.terms),
-        "label": "after",
-        "batch_size": 40,
-        "epochs": 1,
-        **model,
-    }
+    after = {"terms": str(world.terms), "label": "after", "batch_size": 40, "epochs": 1, **model}
     return {
         "name": "debiased",
         "device": "cpu",

@@ -492,10 +492,7 @@ def test_it_fulfils_the_contract_of_recommenders(tmp_path: Path, score: str) -> 
 
 @pytest.mark.parametrize(
     ("content", "location", "message"),
-    [
-        (b"a\nb\na\n", ":3", "'a' has another line"),
-        (b"\xff\n", ":1", "not UTF-8"),
-    ],
+    [(b"a\nb\na\n", ":3", "'a' has another line"), (b"\xff\n", ":1", "not UTF-8")],
 )
 def test_bad_ids_are_named(tmp_path: Path, content: bytes, location: str, message: str) -> None:
     path = tmp_path / "ids.txt"

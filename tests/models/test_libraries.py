@@ -93,9 +93,7 @@ def test_cosine_weights_by_hand() -> None:
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize(
-    ("model", "least"),
-    [(ImplicitALS(), 0.28), (ImplicitItemKNN(neighbors=100), 0.245)],
-    ids=type,
+    ("model", "least"), [(ImplicitALS(), 0.28), (ImplicitItemKNN(neighbors=100), 0.245)], ids=type
 )
 def test_quality_on_movielens(movielens: Split, model: Any, least: float) -> None:
     # the library itself on another split: 0.285 and 0.252

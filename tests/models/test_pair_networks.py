@@ -96,12 +96,7 @@ def test_scores_by_hand() -> None:
 
 
 SMALL = DeepFM(
-    embedding_size=8,
-    hidden_sizes=(8,),
-    epochs=30,
-    batch_size=64,
-    learning_rate=0.01,
-    device="cpu",
+    embedding_size=8, hidden_sizes=(8,), epochs=30, batch_size=64, learning_rate=0.01, device="cpu"
 )
 
 

@@ -191,10 +191,7 @@ def test_the_candidate_model_is_trained_once_for_both(films: FilmWorld) -> None:
         ({"mitigation": "mitigat"}, "no mitigation is called 'mitigat'"),
         ({"n_candidates": 1}, "n_candidates: must be a whole number from 2"),
         ({"title": "name"}, "no column 'name'"),
-        (
-            {"candidates": {"name": "AttributeItemKNN", "attributes": ["nowhere"]}},
-            "nowhere",
-        ),
+        ({"candidates": {"name": "AttributeItemKNN", "attributes": ["nowhere"]}}, "nowhere"),
     ],
 )
 def test_faults_are_found_before_anything_is_sent(

@@ -338,11 +338,7 @@ class Noisy(Learner[FittedFactors]):
 @pytest.mark.parametrize("interrupt_at", [1, 2, 5])
 def test_resumed_training_gives_the_same_factors(interrupt_at: int, patience: int) -> None:
     schedule = Schedule(
-        name="Noisy",
-        epochs=8,
-        batch_size=2,
-        learning_rate=0.05,
-        patience=patience,
+        name="Noisy", epochs=8, batch_size=2, learning_rate=0.05, patience=patience
     )
     uninterrupted = train(Noisy(), schedule, DATA_STATE, np.random.default_rng(3))
     store = MemoryStore()

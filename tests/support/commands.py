@@ -48,10 +48,7 @@ def run_recbias(
 
 
 def invoke_recbias(
-    *words: object,
-    folder: Path,
-    typed: str | None = None,
-    env: Mapping[str, str] | None = None,
+    *words: object, folder: Path, typed: str | None = None, env: Mapping[str, str] | None = None
 ) -> CommandResult:
     """Run ``recbias`` in a folder within this process, which is faster."""
     hook = sys.excepthook

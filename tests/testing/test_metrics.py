@@ -127,10 +127,7 @@ def test_a_metric_needs_no_formula_range_or_source() -> None:
         (Filled(compute=double), "has values outside its range, 0 to 1"),
         (Filled(compute=divide_by_calls), "returns other values the second time"),
         (Filled(compute=count_first_queries_only), "depends on the order of the queries"),
-        (
-            Filled(compute=return_zero_if_empty),
-            "is 0.0 without queries, not NaN|has unit query",
-        ),
+        (Filled(compute=return_zero_if_empty), "is 0.0 without queries, not NaN|has unit query"),
         (Filled(compute=ignore_missing_lists), "needs lists but does not raise MissingEvidence"),
     ],
     ids=lambda case: case if isinstance(case, str) else "",
