@@ -135,7 +135,6 @@ def test_sections_of_a_spec_become_plugins() -> None:
         fake_plugins.Threshold(at_least=4.0),
         fake_plugins.KCore(k=10),
     ]
-    assert experiment.split is not None
     assert experiment.split.plugin == fake_plugins.RandomSplit(folds=5)
     assert experiment.queries.plugin == fake_plugins.Users(where="age < 18")
     assert [model.name for model in experiment.models] == ["MostPop", "ItemKNN"]

@@ -107,7 +107,6 @@ Row: TypeAlias = dict[str, Any]
 
 def index_rows(frame: pd.DataFrame | None, metric: str) -> dict[tuple[str, str], Row]:
     """Return the rows of a metric, by group and target."""
-    assert frame is not None
     filled = frame[frame["metric"].str.startswith(metric)].fillna({"target": "", "group": ""})
     rows = [{str(name): cell for name, cell in row.items()} for row in filled.to_dict("records")]
     return {(row["group"], row["target"]): row for row in rows}

@@ -23,7 +23,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 def script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_pages", DOCS / "make_plugin_pages.py")
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -198,7 +197,6 @@ def test_a_metric_takes_fifteen_lines_and_one_import(tmp_path: Path) -> None:
     assert len(lines) <= 15
     spec = importlib.util.spec_from_file_location("short", path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     check_metric(module.LongTailShare())

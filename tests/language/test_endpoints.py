@@ -77,9 +77,7 @@ def test_the_mapping_of_the_contract_is_read() -> None:
         }
     )
     assert not faults
-    assert model is not None
     assert model.server == "https://api.openai.com/v1"
-    assert model.budget is not None
     assert model.budget.money == 1.5
     assert hash(model)
 

@@ -351,7 +351,6 @@ def test_prompts_have_labels(tmp_path: Path) -> None:
     assert len(queries) == 3 * 2
     assert queries.unit == "prompt"
     assert queries.users.tolist() == [-1] * 6
-    assert queries.texts is not None
     assert queries.texts[0] == "I am a girl fan of Ang Lee."
     assert queries.labels.names == ["attribute", "value", "name", "gender", "neutral"]
     groups = group_by(queries.labels, "gender")

@@ -41,7 +41,6 @@ def test_the_packaged_set_has_3834_prompts() -> None:
     assert queries.unit == "prompt"
     assert queries.users.tolist() == [-1] * 3834
     assert queries.users.dtype == np.int32
-    assert queries.texts is not None
     assert queries.texts.size == len(set(queries.texts.tolist())) == 3834
     assert queries.ids.ids.size == len(set(queries.ids.ids.tolist()))
 
@@ -92,7 +91,6 @@ def test_neutral_prompts_have_no_label_of_a_word() -> None:
 
 def test_neutral_prompts_may_have_words_in_place_of_the_mask() -> None:
     queries = query(Templates(kinds=("names",), neutral={"name": "my friend"}))
-    assert queries.texts is not None
     neutral = queries.texts[(queries.labels.frame["neutral"] == 1).to_numpy()]
     assert len(neutral) == 18
     assert all("my friend" in text for text in neutral)

@@ -154,8 +154,6 @@ def test_exposure_is_the_mean_over_the_lists_of_a_query() -> None:
         measure_one(metric(gamma=0.5, samples_of="person"), evidence)
         for metric in (ExpectedExposureDisparity, ExpectedExposureLoss)
     )
-    assert disparity.units is not None
-    assert loss.units is not None
     assert disparity.units.ids.tolist() == ["p", "q"]
     assert disparity.units.values == pytest.approx([2 * (3 / 4) ** 2, 1.0])
     # others of p: (1/4 + 1/8) / 2 each of 2 and 3; of q: (1/2 + 1/4 + 1/8) / 3 each of 0, 1 and 3
@@ -456,7 +454,7 @@ def test_gaps_of_groups_equal_those_worked_by_hand() -> None:
     # lists 0 2 3 and 3 1: shares of a 9/14 and 1 / (3/2) = 2/3; of the candidates 5/8
     gap_a, gap_b = ExposureGap(**PROVIDER_GAPS_HALF).measure(make_exposure_evidence())
     assert (gap_a.target, gap_b.target) == ("maker=a", "maker=b")
-    assert gap_a.units.values.tolist() == pytest.approx([1 / 56, 1 / 24], abs=1e-12)  # type: ignore[union-attr]
+    assert gap_a.units.values.tolist() == pytest.approx([1 / 56, 1 / 24], abs=1e-12)
     assert gap_b.value == pytest.approx(-gap_a.value, abs=1e-12)
     assert (gap_a.n, gap_a.undefined) == (2, 0)
 
@@ -466,7 +464,7 @@ def test_gaps_from_the_relevant_items_of_each_query() -> None:
     (gap,) = ExposureGap(**PROVIDER_GAPS_HALF, target="relevant", only=("a",)).measure(
         make_exposure_evidence()
     )
-    assert gap.units.values.tolist() == pytest.approx([9 / 14, 2 / 3 - 3 / 4], abs=1e-12)  # type: ignore[union-attr]
+    assert gap.units.values.tolist() == pytest.approx([9 / 14, 2 / 3 - 3 / 4], abs=1e-12)
 
 
 def test_many_groups_need_names() -> None:

@@ -71,7 +71,6 @@ def test_means_by_hand() -> None:
     assert overlap[""].value == pytest.approx((1 + 1 / 3 + 1 / 3 + 0) / 4)
     assert overlap["control"].value == pytest.approx((1 / 3 + 1) / 2)
     units = overlap["gender=f"].units
-    assert units is not None
     assert units.ids.tolist() == ["template=t1", "template=t2"]
 
 
@@ -85,7 +84,6 @@ def test_effect_by_hand() -> None:
     # both genders of a template together: (0 + 2/3) / 2 - 2/3 and (2/3 + 1) / 2 - 0
     assert effect[""].value == pytest.approx((-1 / 3 + 5 / 6) / 2)
     units = effect[""].units
-    assert units is not None
     assert units.ids.tolist() == ["template=t1", "template=t2"]
     (test,) = effect["gender=m"].contrasts
     theirs = ttest_rel([2 / 3, 1], [2 / 3, 0])
@@ -218,7 +216,6 @@ def test_agreement_is_the_mean_tau_over_pairs_of_rankings() -> None:
     (measured,) = OrderAgreement().measure(
         make_evidence_order_dependence(labels, ["u0"] * 3 + ["u2"] * 2)
     )
-    assert measured.units is not None
     assert measured.units.values == pytest.approx([-1 / 3, NAN, 1], nan_ok=True)
     assert measured.value == pytest.approx(1 / 3)
 
@@ -230,7 +227,6 @@ def test_first_slot_share_is_over_the_orders_with_a_ranking() -> None:
     (measured,) = FirstSlotShare().measure(
         make_evidence_order_dependence(labels, ["u0"] * 3 + ["u2"])
     )
-    assert measured.units is not None
     np.testing.assert_array_equal(measured.units.values, [0.5, NAN, 1])
 
 
@@ -240,7 +236,6 @@ def test_responses_without_ranks_are_undefined(
     metric: OrderAgreement | FirstSlotShare, labels: pd.DataFrame
 ) -> None:
     (measured,) = metric.measure(make_evidence_order_dependence(labels, ["u0", "u1"]))
-    assert measured.units is not None
     assert np.isnan(measured.units.values).all()
     assert np.isnan(measured.value)
 
@@ -277,10 +272,7 @@ def make_responses(ids: list[str], **counts: list[int]) -> Responses:
 
 
 def list_values(measurements: list[Measurement]) -> dict[str, list[float]]:
-    return {
-        measurement.target: measurement.units.values.tolist()  # type: ignore[union-attr]
-        for measurement in measurements
-    }
+    return {measurement.target: measurement.units.values.tolist() for measurement in measurements}
 
 
 def assert_equal(values: list[float], expected: list[float]) -> None:
@@ -289,7 +281,6 @@ def assert_equal(values: list[float], expected: list[float]) -> None:
 
 def test_ranks_without_an_item_of_the_catalogue_are_counted() -> None:
     (measurement,) = Unmatched().measure(make_evidence(LISTS))
-    assert measurement.units is not None
     # the second list has one item in three ranks, the third none; the fourth query has no list
     assert_equal(measurement.units.values.tolist(), [0, 2, 3, math.nan])
     assert (measurement.value, measurement.n, measurement.undefined) == (5 / 3, 3, 1)

@@ -151,7 +151,6 @@ def test_values_by_hand() -> None:
     # query 0: (0, 0.5, 0, 0): 0.25 / 4;  query 1: (0.5, -0.75, 0.25, 0): 0.875 / 4
     evidence = make_world([[0, 1], [2, 0]], [[0], [1, 2]])
     (individual,) = IndividualExposure(gamma=0.5).measure(evidence)
-    assert individual.units is not None
     assert individual.units.values == pytest.approx([0.0625, 0.21875], abs=1e-9)
     # means: (0.25, -0.125, 0.125, 0): (0.0625 + 0.015625 + 0.015625) / 4
     (overall,) = OverallExposure(gamma=0.5).measure(evidence)

@@ -387,7 +387,6 @@ DEMO: dict[str, Any] = {"n_users": 200, "n_items": 150, "misleading": 0.2}
 def run(folder: Path, share: float = 0.5, **keys: Any) -> Any:
     """Run with the labels of casts, of which some mislead, and the truth of some of the items."""
     dataset = LoadDataset(Demo(**DEMO), (), folder, 42)()
-    assert dataset.items is not None
     truth = pd.DataFrame(
         {"item_id": dataset.items.ids.ids, "gender": dataset.items.frame["stereotype"]}
     )

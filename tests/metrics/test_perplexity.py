@@ -74,7 +74,6 @@ def test_gap_and_test_equal_those_worked_by_hand() -> None:
         3,
         0,
     )
-    assert measurement.units is not None
     assert measurement.units.unit == "sentence_pair"
     assert dict(zip(measurement.units.ids, measurement.units.values, strict=True)) == {
         "p0": 2,

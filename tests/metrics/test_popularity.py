@@ -152,7 +152,6 @@ def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
     rng = np.random.default_rng(seed)
     demo = Demo(n_users=n_users, n_items=100, per_user=12, popularity=popularity)
     world = replace(demo, taste=0, preference=0, prominence=0).load(Path(), rng)
-    assert world.items is not None
     lists = np.argsort(rng.random((n_users, 100)), axis=1)[:, :10]
     frame = world.items.frame.assign(chance=1000 / world.items.numbers("popularity_rank") ** 0.8)
     items = Attributes(world.items.ids, frame)

@@ -399,7 +399,6 @@ def test_shares_of_the_lists_by_hand() -> None:
     assert (cheap.target, dear.target) == ("price=$", "price=$$")
     assert (cheap.value, dear.value) == ((1 + 1 / 2) / 3, (1 / 2 + 1) / 3)
     assert (cheap.n, cheap.undefined) == (3, 1)
-    assert cheap.units is not None
     assert np.isnan(cheap.units.values[3])
     message = "2 positions of the lists hold an item without price and are excluded"
     assert notes == [f"the metric: {message}"]
@@ -409,7 +408,6 @@ def test_shares_of_the_items_by_hand() -> None:
     cheap, dear = AttributeShare(attribute="price", of="items").measure(SHARE_HAND)
     assert (cheap.value, dear.value) == pytest.approx((2 / 3, 1 / 3))
     assert (cheap.n, cheap.undefined) == (3, 1)
-    assert cheap.units is not None
     assert cheap.units.unit == "item"
 
 
@@ -467,7 +465,6 @@ def test_means_of_templates_by_hand() -> None:
     bank, farm = PLACE.measure(ATTRIBUTE_HAND)
     assert (bank.group, farm.group) == ("location=bank", "location=farm")
     assert (bank.value, farm.value) == (3.0, 1.25)
-    assert bank.units is not None
     assert (bank.units.unit, bank.units.ids.tolist()) == ("template", ["t00", "t01"])
     assert bank.units.values.tolist() == [2, 4]
     (row,) = bank.contrasts
@@ -483,7 +480,6 @@ def test_names_are_the_units_where_they_are_several() -> None:
         make_prompt_evidence(cross_names(make_names(2), 2), lists, ATTRIBUTE_ITEMS)
     )
     assert (black.value, white.value) == (2.5, 1.75)
-    assert black.units is not None
     assert black.units.ids.tolist() == ["b00", "b01"]
     (row,) = black.contrasts
     assert row.effect_size == pytest.approx(cohens_d(np.array([2.0, 3]), np.array([1, 2.5])))
@@ -574,7 +570,6 @@ def test_templates_without_a_word_are_the_neutral_line() -> None:
     assert warnings == []
     assert neutral.group == "neutral"
     assert (neutral.value, neutral.n, neutral.contrasts) == (2.75, 2, ())
-    assert neutral.units is not None
     assert neutral.units.unit == "template"
     assert dict(zip(neutral.units.ids, neutral.units.values, strict=True)) == {
         "t00": 3.0,

@@ -230,7 +230,6 @@ def test_values_equal_those_worked_by_hand_similarity(kind: Any, path: Path) -> 
     evidence = make_evidence_similarity(["a b", "b a x", "", "x", "b"], ["a", "a", "a", "b", None])
     with collect_warnings() as notes:
         measurement = measure_one(kind(vectors=path), evidence)
-    assert measurement.units is not None
     assert measurement.units.values[:2] == pytest.approx([BY_HAND[kind]] * 2)
     assert np.isnan(measurement.units.values[2:]).all()
     assert (measurement.n, measurement.undefined) == (2, 3)

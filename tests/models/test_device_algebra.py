@@ -43,8 +43,8 @@ def test_item_weights_are_those_of_the_inverse(
         csr_array(dense), 0.5, CPU, max_norm=max_norm, memory_limit=memory_limit
     )
     inverse = np.linalg.inv(dense.astype(np.float64) @ dense.T + 0.5 * np.eye(30))
-    assert weights is not None
     assert weights.dtype == np.float32
+    assert weights is not None
     np.testing.assert_allclose(weights, np.eye(30) - inverse / inverse.diagonal(), atol=2e-6)
     assert (weights.diagonal() == 0).all()
 

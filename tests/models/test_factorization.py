@@ -47,7 +47,6 @@ def test_two_sample_steps_match_a_hand_computation() -> None:
     for label in (1, 0):
         pull = 0.5 * (label - 1 / (1 + np.exp(-3 * b - p * q)))
         p, q, b = p + pull * q, q + pull * p, b + pull
-    assert fitted.item_bias is not None
     assert fitted.item_bias[0] == pytest.approx(b, rel=1e-4)
     assert fitted.user_factors[0, 0] == pytest.approx(p, rel=1e-4)
     assert fitted.item_factors[0, 0] == pytest.approx(q, rel=1e-4)

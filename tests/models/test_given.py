@@ -246,7 +246,6 @@ def test_the_lists_are_those_of_the_file(tmp_path: Path) -> None:
 def test_prices_by_label_are_what_pandas_counts_in_the_file(tmp_path: Path) -> None:
     path, queries, data = create_data_lmrec_lists(tmp_path)
     lists = LMRecLists().fit(data, RNG).recommend(queries, 3, data)
-    assert data.items is not None
     prices = data.items.frame["price_level"].to_numpy()[lists.items]
     raw = pd.read_csv(path)
     counted = raw.assign(price=raw["price"].astype(float)).groupby(["label", "price"]).size()

@@ -219,7 +219,6 @@ def test_ndcg_on_movielens_is_in_range(
     model: Any, least: float, most: float, movielens: Split, real_data: Path
 ) -> None:
     side = MovieLens1M(side=("cast", "director")).load(real_data, np.random.default_rng(0)).items
-    assert side is not None
     data = movielens.training_data(items=side.align(movielens.train.item_ids))
     assert least < compute_mean_ndcg(recommend(model, data, 10), movielens) < most
 
@@ -368,6 +367,5 @@ def test_ndcg_on_movielens_is_in_range_vector_space(
     model: VSM, least: float, most: float, movielens: Split, real_data: Path
 ) -> None:
     side = MovieLens1M(side=("cast", "director")).load(real_data, np.random.default_rng(0)).items
-    assert side is not None
     data = movielens.training_data(items=side.align(movielens.train.item_ids))
     assert least < compute_mean_ndcg(recommend_vector_space(model, data, 10), movielens) < most

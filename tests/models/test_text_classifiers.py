@@ -30,7 +30,6 @@ RNG = np.random.default_rng(0)
 
 def test_log_probabilities_equal_those_of_a_scikit_learn_pipeline() -> None:
     data = make_review_data()
-    assert data.reviews is not None
     pipeline = make_pipeline(
         TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True),
         LogisticRegression(C=10.0, max_iter=1000),
@@ -71,7 +70,6 @@ def test_log_probabilities_equal_a_regression_on_standardized_states(
     from sklearn.linear_model import LogisticRegression
 
     data = make_review_data()
-    assert data.reviews is not None
     chosen = replace(model, pooling=pooling, C=0.5, iterations=1000)
     network = chosen.create_network(3)
     texts = make_texts(*data.reviews.texts, "soup and tea", "")
