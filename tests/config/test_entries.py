@@ -71,18 +71,6 @@ def test_search_has_metric_trials_and_space() -> None:
     assert model.plugin == fake_plugins.SLIM(l1_ratio=0.5)
 
 
-def test_dataset_has_filters_in_order() -> None:
-    resolver = create_resolver()
-    raw = {"name": "ml-1m", "label": "films", "filters": ["k_core", "k_core"]}
-    dataset = resolver.resolve_dataset(raw, ("dataset",))
-    assert dataset.label == "films"
-    assert [step.where for step in dataset.filters] == [
-        ("dataset", "filters", 0),
-        ("dataset", "filters", 1),
-    ]
-    assert raw["filters"] == ["k_core", "k_core"]
-
-
 def test_plugin_from_a_file_has_its_name_and_the_digest_of_the_file(tmp_path: Path) -> None:
     text = "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass M:\n    k: int = 2\n"
     (tmp_path / "m.py").write_text(text)

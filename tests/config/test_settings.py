@@ -135,14 +135,6 @@ def test_faults_that_a_plugin_raises_have_the_location_of_its_entry() -> None:
     assert build({"size": 14})[1] == ["entry: first", "entry: second"]
 
 
-def test_files_are_relative_to_the_folder_and_recorded_as_written(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").touch()
-    builder = Builder(Document({}, base=tmp_path), "Nested")
-    plugin = builder.build(Nested, {"files": ["a.csv"]}, ())
-    assert plugin.files == (tmp_path / "a.csv",)
-    assert builder.path_texts == {tmp_path / "a.csv": "a.csv"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reader:
     encoder: ModelName = "a-model"
