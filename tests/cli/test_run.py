@@ -29,7 +29,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran")
-    result = invoke_recbias("run", write_small_spec(folder), folder=folder)
+    result = invoke_recbias("run", write_small_spec(folder, SMALL), folder=folder)
     assert result.code == 0, result.err
     return folder
 
@@ -186,7 +186,7 @@ def test_failing_report_leaves_the_result_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recbias.reports.write.render_html", int)  # whose failure is in recbias
-    write_small_spec(tmp_path)
+    write_small_spec(tmp_path, SMALL)
     result = invoke_recbias("run", "small.yaml", "--quiet", folder=tmp_path)
     assert result.code == 1
     assert "Results (@5)" in result.out

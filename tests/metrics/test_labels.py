@@ -471,7 +471,9 @@ def test_models_are_compared_with_the_errors_of_the_labels(audited: Any) -> None
 
 def test_several_seeds(tmp_path: Path) -> None:
     """Each user is one user over the seeds, and the audited items are those of both."""
-    found = run(tmp_path, seeds=[42, 43], dataset={"name": "demo", **DEMO, "misleading": 0.0})
+    metrics = [{"name": "REC-ST", "label": LABELS_LABEL}]
+    dataset = {"name": "demo", **DEMO, "misleading": 0.0}
+    found = run(tmp_path, seeds=[42, 43], dataset=dataset, metrics=metrics, tests=[])
     rows = found.metrics[found.metrics["metric"] == CORRECTED]
     mean = rows[rows["seed"] == "all"].set_index("model")
     single = rows[rows["seed"] != "all"].groupby("model")

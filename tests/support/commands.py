@@ -71,9 +71,12 @@ models: [Random, MostPop, ItemKNN]
 metrics: [nDCG, HR, ItemCoverage]
 tests: [paired_t]
 """
+TABLES_ONLY = "report: {formats: [csv]}\n"
 
 
-def write_small_spec(folder: Path, text: str = SMALL, name: str = "small.yaml") -> Path:
+def write_small_spec(
+    folder: Path, text: str = SMALL + TABLES_ONLY, name: str = "small.yaml"
+) -> Path:
     """Write a spec that runs within a second."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
