@@ -274,6 +274,7 @@ def test_movielens_1m_has_the_published_size_after_its_filters(real_data: Path) 
     assert filtered.counts["interactions_before_threshold"] == 1_000_209
     assert filtered.counts["interactions_before_k_core"] == 575_281
     assert filtered.users.numbers("age").size == 5949
+    assert len(Users(where="age < 18").ask(filtered, RNG)) == 218
 
 
 def make_dataset() -> Dataset:
@@ -365,18 +366,6 @@ def test_a_malformed_table_is_refused(
     with pytest.raises(error_class) as caught:
         write_table(tmp_path, text).ask(make_dataset(), RNG)
     assert message in str(caught.value)
-
-
-@pytest.mark.real_data
-def test_filtered_movielens_1m_has_218_children(real_data: Path) -> None:
-    from recbias.data.movielens import MovieLens1M
-
-    with collect_warnings():
-        dataset = MovieLens1M().load(real_data, RNG)
-    filtered = KCore(k=10).apply(Threshold(at_least=4).apply(dataset, RNG), RNG)
-    children = Users(where="age < 18").ask(filtered, RNG)
-    assert len(children) == 218
-    assert (children.labels.numbers("age") < 18).all()
 
 
 @given(st.integers(1, 7), st.integers(1, 9), st.integers(0, 2**32))

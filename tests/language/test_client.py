@@ -46,18 +46,6 @@ def test_a_second_run_sends_nothing(tmp_path: Path) -> None:
     assert "requests_sent" not in facts
 
 
-def test_only_missing_replies_are_requested(tmp_path: Path) -> None:
-    with serve_chat(echo) as server:
-        model = make_model(server)
-        requests = make_requests(model, 30)
-        complete(requests[:20], model, folder=tmp_path)
-        assert count_missing(requests, tmp_path) == 10
-        replies = complete(requests, model, folder=tmp_path)
-    assert [reply.cached for reply in replies] == [True] * 20 + [False] * 10
-    assert len(server.payloads) == 30
-    assert count_missing(requests, tmp_path) == 0
-
-
 def test_equal_requests_are_sent_once_and_samples_each(tmp_path: Path) -> None:
     with serve_chat(echo) as server:
         model = make_model(server)

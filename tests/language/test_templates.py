@@ -35,16 +35,6 @@ def query(source: Templates) -> Queries:
     return source.ask(None, RNG)
 
 
-def test_the_packaged_set_has_3834_prompts() -> None:
-    queries = query(Templates())
-    assert len(queries) == 1566 + 1728 + 540 == 3834
-    assert queries.unit == "prompt"
-    assert queries.users.tolist() == [-1] * 3834
-    assert queries.users.dtype == np.int32
-    assert queries.texts.size == len(set(queries.texts.tolist())) == 3834
-    assert queries.ids.ids.size == len(set(queries.ids.ids.tolist()))
-
-
 @pytest.mark.parametrize(
     ("settings", "message", "remedy"),
     [
