@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from recbias.cli.data import Data
 from recbias.cli.output import (
     DONE,
     OUT_OF_TOLERANCE,
     Answer,
+    Data,
     Out,
     Part,
     RunName,

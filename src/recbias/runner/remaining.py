@@ -9,7 +9,6 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from statistics import fmean
 
 from recbias.core.context import StageRecord
 from recbias.runner.plan import Stage
@@ -87,7 +86,7 @@ class RemainingWork:
             return 0.0
         kinds = (stage.kind, "trial") if stage.kind == "fit" else (stage.kind,)
         similar = (self._seconds.get((kind, stage.subject)) for kind in kinds)
-        return next((fmean(seconds) for seconds in similar if seconds), None)
+        return next((sum(seconds) / len(seconds) for seconds in similar if seconds), None)
 
     def describe(self) -> str:
         """Return how many stages are done, and the time that is left if it is known."""
