@@ -16,6 +16,9 @@ from recbias.runner.plan import Stage
 _LEAST_SHOWN = 10.0
 """The least seconds that are said to be left: the reports, which are no stages, take some."""
 
+_MINOR = frozenset({"measure", "queries"})
+"""Kinds of stages that have no line without ``--verbose``."""
+
 
 class RemainingWork:
     """The stages of a run, and how many of them are done.
@@ -40,7 +43,8 @@ class RemainingWork:
         workers: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._waiting = {stage.digest: stage for stage in stages}
+        self._stages = {stage.digest: stage for stage in stages}
+        self._waiting = dict(self._stages)
         self.n_stages = len(self._waiting)
         self._stored = frozenset(stored)
         self._workers, self._clock = workers, clock
@@ -52,6 +56,15 @@ class RemainingWork:
     def n_done(self) -> int:
         """The number of stages that are computed, reused, failed or skipped."""
         return self.n_stages - len(self._waiting)
+
+    def count_shown(self, *, verbose: bool) -> str:
+        """Return how many of the stages that have a line are done: ``3/12``."""
+        shown = {
+            digest
+            for digest, stage in self._stages.items()
+            if verbose or not (stage.kind in _MINOR or digest in self._stored)
+        }
+        return f"{len(shown - self._waiting.keys())}/{len(shown)}"
 
     def start(self, stage: Stage) -> None:
         """Take note of a stage that starts to compute."""
@@ -116,7 +129,7 @@ def is_notable(record: StageRecord) -> bool:
     """Return whether a stage is shown without ``--verbose``: if it was long, or failed itself."""
     if record.failure is not None:
         return not record.failure.because
-    return not (record.reused or record.kind in {"measure", "queries"})
+    return not (record.reused or record.kind in _MINOR)
 
 
 def render_title(record: StageRecord) -> str:
