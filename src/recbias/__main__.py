@@ -19,6 +19,7 @@ def main() -> None:
         os.set_inheritable(number, True)  # noqa: FBT003  it has no name
     os.close(number)
     share_heap()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would read all packages
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     try:
         with handle_signals():

@@ -106,7 +106,7 @@ class Plain(Observer):
         work = self._work
         work.finish(record)
         if self.verbose or is_notable(record):
-            number = f"[{work.n_done}/{work.n_stages}] " if work.n_stages else ""
+            number = f"[{work.count_shown(verbose=self.verbose)}] " if work.n_stages else ""
             left = f", {text}" if (text := work.describe_time()) else ""
             self._print(f"{number}{render_record(record, self._messages)}{left}")
         for warning in select_new_warnings(record, self._messages):

@@ -254,7 +254,7 @@ SPLITS = {
     "windows": "recbias.data.splits:Windows",
     "cold_start": "recbias.data.splits:ColdStart",
     "leave_one_out": "recbias.data.splits:LeaveOneOut",
-    "given": "recbias.data.splits:GivenSplit",
+    "given": "recbias.data.tables:GivenSplit",
 }
 
 QUERIES = {

@@ -82,6 +82,44 @@ def test_units_that_are_no_queries_have_no_history(tmp_path: Path) -> None:
     assert table["text"].str.contains(table["unit_id"].iloc[0], regex=False).all()
 
 
+def test_a_stated_identity_stands_beside_the_neutral_prompt(tmp_path: Path) -> None:
+    queries = [("n", "a film?", "s", "", 1), ("w", "a film for a woman?", "s", "woman", 0)]
+    queries += [("m", "a film for a man?", "s", "man", 0), ("n2", "a film?", "s", "", 1)]
+    rows = "".join(
+        f"{name},{text},{unit},{who},{n},{name == 'n2':d}\n"
+        for name, text, unit, who, n in queries
+    )
+    (tmp_path / "q.csv").write_text(f"query_id,text,template,who,neutral,sample\n{rows}")
+    lists = {
+        "n": ("Heat", "Up"),
+        "w": ("Heat", "Up"),
+        "m": ("Heat", "Alien"),
+        "n2": ("Heat", "Up"),
+    }
+    ranks = "".join(
+        f"{q},{item},{rank}\n" for q, items in lists.items() for rank, item in enumerate(items, 1)
+    )
+    (tmp_path / "lists.csv").write_text(f"query_id,item_id,rank\n{ranks}")
+    (tmp_path / "stated.yaml").write_text(
+        "name: stated\ndataset: {name: tables}\nqueries: {name: table, path: q.csv}\nk: 2\n"
+        "models: [{name: lists, label: chat, path: lists.csv}]\n"
+        "metrics: [{name: identity_effect, label: who}]\n"
+    )
+    done = invoke_recbias("run", "stated.yaml", folder=tmp_path)
+    assert done.code == 0, done.err
+    table = recbias.examples("stated", out=tmp_path / "results")
+    # Jaccard with the neutral list: 1 for w and the control, 1/3 for m
+    assert table["group"].tolist() == ["who=man", "who=woman"]
+    assert table["value"].tolist() == pytest.approx([2 / 3, 0])
+    assert table["list"].tolist() == [("Heat", "Alien"), ("Heat", "Up")]
+    assert set(table["neutral"]) == {("Heat", "Up")}
+    shown = invoke_recbias("examples", "stated", folder=tmp_path).out
+    assert "    new: Alien\n    gone: Up\n" in shown
+    page = next((tmp_path / "results" / "stated").glob("*/report.html")).read_text()
+    assert "<li><del>Up</del></li>" in page
+    assert '<li class="hit">Alien (new)</li>' in page
+
+
 def test_the_page_shows_them_unless_the_spec_says_no(folder: Path) -> None:
     page = next((folder / "results" / "cinema").glob("*/report.html")).read_text()
     section = page.partition('id="examples"')[2].partition('id="plots"')[0]

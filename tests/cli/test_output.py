@@ -123,6 +123,19 @@ def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
     assert second == "[2/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB"
 
 
+def test_the_numbers_of_a_log_count_the_stages_that_have_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kinds = ("dataset", "measure", "queries", "fit")
+    stages = [Stage(kind, kind, str, (), Keys(), kind) for kind in kinds]
+    plain = Plain(verbose=False)
+    plain.planned(RemainingWork(stages, stored={"dataset"}))
+    for kind in kinds:
+        plain.finished(create_record(kind=kind, digest=kind, reused=kind == "dataset"))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("[1/1] fit")
+
+
 def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns() -> None:
     stages = [
         Stage("fit", "fit ItemKNN", str, (), Keys(), digit, subject="ItemKNN") for digit in "012"

@@ -25,7 +25,6 @@ from recbias.core.errors import (
 from recbias.data.filters_queries import KCore, Threshold
 from recbias.data.splits import (
     ColdStart,
-    GivenSplit,
     LeaveOneOut,
     RandomHoldout,
     Temporal,
@@ -33,6 +32,7 @@ from recbias.data.splits import (
     count_training_rows,
     shuffle_within_users,
 )
+from recbias.data.tables import GivenSplit
 from recbias.runner.stages import SplitDataset
 from support.worlds.small_worlds import make_interactions
 

@@ -279,10 +279,11 @@ def test_junit_has_failures_skipped_cases_and_errors(tmp_path: Path) -> None:
         assert {name: element.get(name) for name in expected} == expected
     cases = suite.findall("testcase")
     tags = [["failure"], [], ["skipped"], ["failure"], ["error"]]
-    assert [[child.tag for child in case] for case in cases] == tags
-    assert cases[0].get("name") == "nDCG(by=gender, gap=difference)@10 at most 0.04 [ml-1m]"
-    assert cases[0][0].get("message") == f"fail: {FAILED}"
-    assert cases[4][0].get("message") == f"undecided: {WITHOUT_VALUE}"
+    assert [[child.tag for child in case[1:]] for case in cases] == tags
+    assert cases[0].get("name") == "nDCG gap by gender: at most 0.04 [ml-1m]"
+    assert cases[0][0][0].get("value") == "nDCG(by=gender, gap=difference)@10"
+    assert cases[0][1].get("message") == f"fail: {FAILED}"
+    assert cases[4][1].get("message") == f"undecided: {WITHOUT_VALUE}"
 
 
 def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:

@@ -78,6 +78,18 @@ def test_of_one_pair_that_leads_in_both_models_it_is_the_difference_of_differenc
     assert test["p"] == pytest.approx(2 * stats.t.sf(1 / error, 40), rel=0.1)
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_change_from_b_to_a_is_that_from_a_to_b_with_the_other_sign(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    means, factors = rng.normal(size=(2, 4)), rng.normal(size=(8, 8))
+    covariance = 0.05 * factors @ factors.T
+    ab = compare_spreads(means, covariance, 30.0, 0.05, make_rng())
+    ba = compare_spreads(means[::-1], np.roll(covariance, 4, (0, 1)), 30.0, 0.05, make_rng())
+    assert (ba["ci_low"], ba["ci_high"]) == (-ab["ci_high"], -ab["ci_low"])
+    assert (ba["difference"], ba["statistic"]) == (-ab["difference"], -ab["statistic"])
+    assert ba["p"] == ab["p"]
+
+
 @pytest.mark.slow  # many samples
 @pytest.mark.parametrize("n_groups", [3, 6])
 def test_the_interval_of_equal_groups_holds_0_in_95_of_100_worlds(n_groups: int) -> None:

@@ -69,7 +69,8 @@ def list_(
         )
     else:
         columns["extra"] = lambda row: row["extra"] or ""
-    return Answer({"kinds": document}, [tabulate("", entries, columns).without_blanks()])
+    notes = ["Extra: in the clone, pip install '.[EXTRA]'."] * any(row["extra"] for row in entries)
+    return Answer({"kinds": document}, [tabulate("", entries, columns, notes).without_blanks()])
 
 
 def _describe_entry(kind: str, entry: tuple[str, str]) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def _describe_entry(kind: str, entry: tuple[str, str]) -> dict[str, Any]:
     described: dict[str, Any] = {"name": name, "summary": summary, "extra": None}
     if kind in REGISTRIES:
         try:
-            described["extra"] = _describe_extras(REGISTRIES[kind].load(name)) or None
+            described["extra"] = _name_extras(REGISTRIES[kind].load(name)) or None
         except PluginError:
             return described
     if kind == "references":
@@ -384,13 +385,13 @@ def _list_facts(cls: type) -> Iterator[tuple[str, str]]:
         value = getattr(cls, name, None)
         if isinstance(value, (frozenset, str)):
             yield title, value if isinstance(value, str) else ", ".join(sorted(value))
-    yield "Extra", _describe_extras(cls)
+    if extras := _name_extras(cls):
+        yield "Extra", f"{extras}; in the clone: pip install '.[{extras}]'"
 
 
-def _describe_extras(cls: type) -> str:
-    """Return the extras of recbias that install what a plug-in needs: ``recbias[torch]``."""
-    extras = find_extras(list_libraries(cls))
-    return f"recbias[{','.join(extras)}]" if extras else ""
+def _name_extras(cls: type) -> str:
+    """Return the extras of recbias that install what a plug-in needs: ``torch,tune``."""
+    return ",".join(find_extras(list_libraries(cls)))
 
 
 def _render_page(page: Page, width: int) -> str:

@@ -27,7 +27,7 @@ from recbias.reports.run import read_run, to_records
 from recbias.reports.views import Definition, collect_definitions, format_title
 from recbias.reports.wording import (
     Cell,
-    count_decimals,
+    add_places,
     format_count,
     format_p_value,
     format_value,
@@ -193,10 +193,10 @@ def _tabulate_changes(
 ) -> Grid:
     """Return the values or gaps side by side, with the constant columns in the title."""
     rows = to_records(table.assign(n=table["n"].where(table["p"].notna())))
+    rows = add_places(rows, ("value_a", "value_b"))
     for row in rows:
         metric = definitions[format_title(row["metric"], float(row["k"] or "nan"))]
         row["metric"] = metric.describe_value(row["group"], row["target"])
-        row["places"] = count_decimals([row["value_a"], row["value_b"]])
     keys, suffix = _split_keys(rows, ("dataset", "seed", "fold"))
     sides, pair = (
         ([*labels], []) if len(labels) == 2 else (["value of a", "value of b"], ["a", "b"])
@@ -218,7 +218,7 @@ def _tabulate_changes(
             **pick("test"),
         },
         notes,
-    ).without_blanks()
+    ).without_blanks(*sides, "difference")
 
 
 def _explain(table: pd.DataFrame, difference: str, correction: str) -> Iterator[str]:
@@ -363,7 +363,6 @@ def _tabulate_power(
     notes: Iterable[str],
 ) -> Grid:
     """Return a row for each comparison, those of models over all queries first."""
-    numbers: dict[str, list[float]] = defaultdict(list)
     tests: dict[Any, set[str]] = defaultdict(set)
     rows = []
     for row in found:
@@ -371,11 +370,9 @@ def _tabulate_power(
         rank = 2 if metric.gap or row["group"] else 0
         title = metric.describe_value(row["group"], row["target"])
         rows.append({**row, "rank": rank if row["between"] == "models" else 1, "title": title})
-        numbers[row["metric"]] += (row["difference"], row["detectable"])
         tests[row["metric"], row["between"], row["model"]].add(row["test"])
+    rows = add_places(rows, ("difference", "detectable"))
     rows.sort(key=lambda row: row["rank"])
-    for row in rows:
-        row["places"] = count_decimals(numbers[row["metric"]])
     varying, suffix = _split_keys(rows, ("dataset", "seed", "fold", "unit"))
     test = ["test"] if any(len(names) > 1 for names in tests.values()) else []
     return tabulate(

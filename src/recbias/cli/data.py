@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from recbias.cli.output import Out, command, print_line, show_progress
+from recbias.cli.output import Data, Out, command, print_line, show_progress
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.files import to_local_path
 from recbias.core.text import normalize_name
@@ -26,10 +26,6 @@ if TYPE_CHECKING:  # imported by the functions that use them
     from recbias.runner.execute import Executor
     from recbias.runner.plan import DataContext
 
-Data: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="Folder of datasets.", envvar="RECBIAS_DATA", show_default="data"),
-]
 Name: TypeAlias = Annotated[
     str, typer.Argument(metavar="NAME", help="A dataset.", show_default=False)
 ]

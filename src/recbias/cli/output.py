@@ -56,6 +56,10 @@ RunName: TypeAlias = Annotated[
     str, typer.Argument(metavar="RUN", help="A run folder, or the name of an experiment.")
 ]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of results.")]
+Data: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Folder of datasets.", envvar="RECBIAS_DATA", show_default="data"),
+]
 
 
 @dataclass(frozen=True, eq=False)

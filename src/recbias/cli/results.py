@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from recbias.cli.data import Data
 from recbias.cli.output import (
     DONE,
     OUT_OF_TOLERANCE,
     Answer,
+    Data,
     Out,
     Part,
     RunName,
@@ -34,6 +34,7 @@ from recbias.reports.views import format_title
 from recbias.reports.wording import (
     format_count,
     format_duration,
+    make_heading,
     pick,
     tabulate,
     tabulate_frame,
@@ -193,22 +194,33 @@ def examples(
 
 def _show_examples(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the lines about each unit: what it is, then the list of each model."""
-    shown = None
+    shown: tuple[str, ...] = ()
     for row in rows:
-        if row["unit_id"] != shown:
-            shown = row["unit_id"]
+        unit = row["unit_id"], *(row["neutral"] and (row["model"],))
+        if unit != shown:
+            shown = unit
             labels = f" ({row['labels'].replace('&', ', ')})" if row["labels"] else ""
-            yield f"{row['unit']} {shown}{labels}"
-            if row["text"]:
+            yield f"{row['unit']} {row['unit_id'].removeprefix(row['unit'] + '=')}{labels}"
+            if row["text"] and not row["neutral"]:
                 yield f"  text: {row['text']}"
             if row["history"]:
                 yield f"  history: {_join(row['history'])}"
-        metric = format_title(row["metric"], float(row["k"]) if row["k"] else None)
+            if row["neutral"]:
+                yield f"  {row['model']}, neutral: {'; '.join(row['neutral'])}"
+        metric = make_heading(format_title(row["metric"], float(row["k"]) if row["k"] else None))
         metric = " ".join(filter(None, [metric, row["group"], row["target"]]))
         listed = f": {'; '.join(row['list'])}" if row["list"] else ""
         yield f"  {row['model']}, {metric} {row['value']:.4f}{listed}"
         if row["missed"]:
             yield f"    missed: {_join(row['missed'])}"
+        if row["neutral"]:
+            yield f"    text: {row['text']}"
+            yield f"    new: {_list_others(row['list'], row['neutral'])}"
+            yield f"    gone: {_list_others(row['neutral'], row['list'])}"
+
+
+def _list_others(items: Sequence[str], known: Sequence[str]) -> str:
+    return "; ".join(item for item in items if item not in known) or "nothing"
 
 
 def _join(items: Sequence[str]) -> str:

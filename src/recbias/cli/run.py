@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-from recbias.cli.data import Data
 from recbias.cli.output import (
     DONE,
     FAILED,
     OUT_OF_TOLERANCE,
     USER,
     Answer,
+    Data,
     Part,
     command,
     print_line,

@@ -416,6 +416,9 @@ JOIN = "&"
 _QUANTILES = re.compile(r"(?P<column>.+?)\s+in\s+(?P<n>\d+)\s+quantiles")
 """Matches a label whose values are divided into groups of equal size: ``age in 4 quantiles``."""
 
+NAMED = "named."
+"""Begins the fact of a stage that has another name for a part of a group."""
+
 _MOST_QUANTILES = 100
 
 _NUMBER = r"\s*-?\d+(?:\.\d*)?\s*"
@@ -633,6 +636,31 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
     shown = [part if each is None else each.column for part, each in zip(parts, bins, strict=True)]
     names = tuple(_name_group(shown, labels_of_group) for labels_of_group in values)
     return Groups(by, names, codes, values, rows)
+
+
+def describe_quantiles(labels: Attributes, by: str) -> dict[str, str]:
+    """Return each quantile of a crossing with its ends in the data, by the part of a name.
+
+    >>> from recbias.core.dataset import Vocabulary
+    >>> table = pd.DataFrame({"age": [18.0, 24.0, 30.0, 30.0]})
+    >>> ids = Vocabulary.of(["1", "2", "3", "4"])
+    >>> describe_quantiles(Attributes(ids, table, "query"), "age in 2 quantiles")
+    {'age=quantile 1 of 2': 'age=18 to 24 (1 of 2)', 'age=quantile 2 of 2': 'age=30 (2 of 2)'}
+    """
+    described = {}
+    for part in split_crossing(by):
+        bins = None if part in labels.names else _parse_bins(part)
+        if bins is None or not bins.n_quantiles:
+            continue
+        names, codes = _factorize_bins(labels, bins)
+        numbers = np.asarray(read_operand(bins.column, labels).values, dtype=np.float64)
+        form = ".0f" if (numbers[codes >= 0] % 1 == 0).all() else ".4g"
+        for code in np.unique(codes[codes >= 0]).tolist():
+            own = numbers[codes == code]
+            ends = dict.fromkeys(f"{end:{form}}" for end in (own.min(), own.max()))
+            text = f"{' to '.join(ends)} ({code + 1} of {len(names)})"
+            described[f"{bins.column}={names[code]}"] = f"{bins.column}={text}"
+    return described
 
 
 def _has_several_values(labels: Attributes, part: str) -> bool:

@@ -101,7 +101,9 @@ def normalize_name(name: str) -> str:
     return name.casefold().translate(_LEFT_OUT)
 
 
-def find_nearest(name: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
+def find_nearest(
+    name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6
+) -> list[str]:
     """Return the names that are most similar to ``name``, the most similar first.
 
     >>> find_nearest("neighbours", ["neighbors", "shrink"])
@@ -110,7 +112,7 @@ def find_nearest(name: str, names: Iterable[str], *, limit: int = 3) -> list[str
     if len(name) > _MAX_COMPARED_LENGTH:
         return []
     spellings = {normalize_name(spelling): spelling for spelling in names}
-    nearest = difflib.get_close_matches(normalize_name(name), spellings, n=limit, cutoff=0.6)
+    nearest = difflib.get_close_matches(normalize_name(name), spellings, n=limit, cutoff=cutoff)
     return [spellings[normalized] for normalized in nearest]
 
 
@@ -122,20 +124,25 @@ _MAX_NAME_LENGTH = 80
 
 
 def suggest(name: str, names: Iterable[str], *, limit: int = 12) -> str:
-    """Return the help line for an unknown name: the nearest valid names, else all of them.
+    """Return the help line for an unknown name: the nearest valid names, else the first of all.
+
+    Of more names than ``limit``, those that are most like it come first.
 
     >>> suggest("neighbours", ["neighbors", "shrink"])
     'did you mean neighbors?'
     >>> suggest("zzz", ["neighbors", "shrink"])
     'the valid names are neighbors, shrink'
     """
-    valid = sorted(_shorten(spelling) for spelling in names)
+    valid = sorted(map(_shorten, names), key=str.casefold)
     nearest = find_nearest(name, valid)
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"
     if not valid:
         return "it takes none"
-    more = f" and {len(valid) - limit} more" if len(valid) > limit else ""
+    more = ""
+    if len(valid) > limit:
+        more = f" and {len(valid) - limit} more"
+        valid = find_nearest(name, valid, limit, cutoff=0.0) or valid
     return f"the valid names are {', '.join(valid[:limit])}{more}"
 
 

@@ -6,15 +6,14 @@ from the Plackett-Luce model.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import numpy as np
 import pandas as pd
-import yaml
 from annotated_types import Ge, Gt, Le, Lt
 
 from recbias.core.context import report_progress
@@ -37,10 +36,9 @@ _CAST_SIZE = 5
 
 _WORDS: dict[str, Ids] = {
     name: np.array(words, dtype=object)
-    for name, words in yaml.safe_load(
-        files("recbias.data").joinpath("demo_words.yaml").read_text(encoding="utf-8")
-    ).items()
+    for name, words in json.loads(Path(__file__).with_name("demo_words.json").read_bytes()).items()
 }
+"""The words of titles, casts, overviews and reviews."""
 WOMEN, MEN, _FAMILIES = _WORDS["women"], _WORDS["men"], _WORDS["families"]
 FIRST_WORDS, SECOND_WORDS = _WORDS["first_words"], _WORDS["second_words"]
 NEUTRAL, STEREOTYPED, _SETTINGS = _WORDS["neutral"], _WORDS["stereotyped"], _WORDS["settings"]

@@ -3,205 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from itertools import combinations, pairwise
-from pathlib import Path
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
-from recbias.core.context import warn
 from recbias.core.dataset import (
     AnyArray,
     BoolArray,
     Dataset,
     Interactions,
     Split,
-    Vocabulary,
-    count_distinct,
-    encode_pairs,
 )
-from recbias.core.errors import Contradiction, Leakage, NothingLeft, UnknownColumn, WrongType
-from recbias.core.plugins import InputFile, OnlyWith
-from recbias.data.tables import Tables
-from recbias.formats.identifiers import check_ids, list_some
-from recbias.formats.interactions import (
-    InteractionLayout,
-    detect_layout,
-    question_times,
-    read_qrels,
-    select_relevant,
-)
-from recbias.formats.tables import list_file_columns, refuse_unknown
+from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, WrongType
+from recbias.core.plugins import OnlyWith
 from recbias.kernels.sparse import argsort_codes
-
-_MAX_LISTED = 3
-
-_GRADES = {"label", "grade", "relevance", "relevant", "clicked", "click"}
-"""Columns that may say how relevant a row is, and are read by ``columns`` only."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GivenSplit:
-    """Train and test on the interactions of your own files instead of those of the dataset.
-
-    Files are ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` with ``user_id``, ``item_id``
-    and optionally ``rating`` and ``timestamp``, or files of Elliot, LightGCN and RecBole, read as
-    by the dataset ``tables``. Identifiers are kept as written and matched with the tables of the
-    dataset; identifiers that the dataset lacks are added. A pair that the test or the validation
-    file repeats counts once.
-
-    Any part may be relevance judgements: TREC qrels (``.qrels``, ``.qrel``, ``.trec``, or other
-    text of query, 0, item, grade) or JSON (``.json``: ``{query: {item: grade}}``), also with
-    ``.gz``. The rows are the items with a grade of at least ``least_grade``. In a table, the
-    ratings of the test and validation part are the grades; the training part has all of its rows.
-
-    Args:
-        train: The training file.
-        test: The test file.
-        validation: The validation file; None for no validation part.
-        least_grade: The lowest grade or rating that is relevant; None for 1 in judgements, and
-            for every row of a table.
-        columns: New names of columns, by their names in the files: ``{customer: user_id}``.
-        layout: The layout of files without a header that several layouts fit.
-
-    Raises:
-        MissingFile: A file does not exist.
-        UnknownColumn: A file lacks ``user_id`` or ``item_id``, or none has a column that
-            ``columns`` names.
-        MalformedLine: A line is malformed.
-        NothingLeft: A file has no rows.
-        Leakage: A (user, item) pair is in two of the files.
-        AmbiguousLayout: Several layouts fit a file.
-        UnknownIdentifier: The dataset has no user or no item of the training file; or another
-            file has no user and no item of either, or spells all otherwise.
-    """
-
-    folds: ClassVar[int] = 1
-
-    train: InputFile
-    test: InputFile
-    validation: InputFile | None = None
-    least_grade: Annotated[float, Gt(0)] | None = None
-    columns: dict[str, str] = field(default_factory=dict, hash=False)
-    layout: InteractionLayout = "auto"
-
-    def gives(self) -> frozenset[str]:
-        """Return the parts that the split makes, including training interactions."""
-        return frozenset(self._list_paths())
-
-    def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
-        """Return the split of the files."""
-        paths = self._list_paths()
-        layouts = {name: detect_layout(path, self.layout) for name, path in paths.items()}
-        if self.layout not in {"auto", *layouts.values()}:
-            message, remedy = f"no file has the layout {self.layout}", "remove it"
-            raise Contradiction(message, where="layout", remedy=remedy)
-        if self.columns:
-            tables = [path for name, path in paths.items() if layouts[name] == "auto"]
-            known = [name for path in tables for name in list_file_columns(path)]
-            refuse_unknown("columns", self.columns, known)
-        parts = {name: self._read(name, path, layouts[name], rng) for name, path in paths.items()}
-        self._check_ids(dataset, parts)
-        queries = parts["test"].user_ids.ids
-        untrained = queries[parts["train"].user_ids.find(queries) < 0]
-        if untrained.size and (layouts["test"] == "qrels" or untrained.size == queries.size):
-            count = f"{untrained.size:,} of {queries.size:,} queries"
-            listed = list_some(untrained)
-            warn(f"{self.test.name}: {count} have no row in the training file: {listed}")
-        user_ids = _extend(dataset.user_ids, [rows.user_ids for rows in parts.values()])
-        item_ids = _extend(dataset.item_ids, [rows.item_ids for rows in parts.values()])
-        parts = {name: rows.recode(user_ids, item_ids) for name, rows in parts.items()}
-        try:
-            return Split(parts["train"], parts["test"], parts.get("validation"))
-        except Leakage as error:
-            raise self._describe_leakage(parts) from error
-
-    def _list_paths(self) -> dict[str, Path]:
-        paths = {"train": self.train, "test": self.test, "validation": self.validation}
-        return {name: path for name, path in paths.items() if path is not None}
-
-    def _check_ids(self, dataset: Dataset, parts: Mapping[str, Interactions]) -> None:
-        """Compare the identifiers of the training file with the dataset, of others with both."""
-        train, users, items = parts["train"], dataset.user_ids, dataset.item_ids
-        for part, path in self._list_paths().items():
-            own, needs_users = parts[part], True
-            if part != "train":
-                users, items = _extend(users, [train.user_ids]), _extend(items, [train.item_ids])
-                has_item = bool((items.find(own.item_ids.ids) >= 0).any())
-                needs_users = len(train.user_ids) > 1 and not has_item
-            check = partial(check_ids, where=str(path), may_lack=True)
-            check(own.user_ids.ids, users, "users", is_needed=needs_users)
-            check(own.item_ids.ids, items, "items", is_needed=part == "train")
-
-    def _read(
-        self, part: str, path: Path, layout: InteractionLayout, rng: np.random.Generator
-    ) -> Interactions:
-        grade = self.least_grade
-        if layout == "qrels":
-            grade = 1.0 if grade is None else grade
-            rows = read_qrels(path, grade)
-        else:
-            grade = None if part == "train" else grade
-            may_have_header = layout == "auto" and (self.columns or part != "train")
-            present = set(list_file_columns(path)) if may_have_header else set()
-            columns = {name: new for name, new in self.columns.items() if name in present}
-            table = Tables(interactions=path, columns=columns, layout=layout)
-            rows = table.load(Path(), rng).interactions
-            unread = (
-                sorted(present & _GRADES) if "rating" not in present | {*columns.values()} else []
-            )
-            if unread:
-                remedy = (
-                    f"columns: {{{unread[0]}: rating}} reads it, and least_grade: 1 leaves out 0"
-                )
-                warn(f"{path.name}: every row is relevant, whatever its {unread[0]}: {remedy}")
-            if grade is not None:
-                rows = select_relevant(rows, grade, path)
-            elif part != "train" and (n_none := int(np.count_nonzero(rows.values <= 0))):
-                counted = f"{n_none:,} of {len(rows):,} ratings are 0 or less"
-                remedy = "least_grade: 1 leaves them out"
-                warn(f"{path.name}: {counted} and count as relevant: {remedy}")
-        if not len(rows):
-            content, remedy = "interactions", "add rows, or name another file"
-            if grade is not None:
-                content = f"item of grade {grade:g} or more"
-                remedy = "lower least_grade; a row without a rating has the grade 1"
-            raise NothingLeft(f"has no {content}", where=str(path), remedy=remedy)
-        is_tested = path != self.train
-        if is_tested and (n_repeats := len(rows) - count_distinct(encode_pairs(rows))):
-            warn(f"{path.name}: {n_repeats:,} rows repeat a user and an item and count once")
-        return rows
-
-    def _describe_leakage(self, parts: Mapping[str, Interactions]) -> Leakage:
-        """Return the error that lists the first pairs that are in two files."""
-        names, leaks = {part: path.name for part, path in self._list_paths().items()}, []
-        for part, other_part in combinations(parts, 2):
-            rows = parts[other_part]
-            leaked = np.flatnonzero(np.isin(encode_pairs(rows), encode_pairs(parts[part])))
-            if leaked.size:
-                first = rows.take(leaked[:_MAX_LISTED])
-                users, items = first.user_ids.ids[first.users], first.item_ids.ids[first.items]
-                pairs = ", ".join(map(str, zip(users, items, strict=True)))
-                more = ", ..." if leaked.size > _MAX_LISTED else ""
-                files = f"{names[part]} and {names[other_part]}"
-                count = f"{leaked.size:,} (user, item) pairs stand in {files}"
-                leaks.append(f"{count}: {pairs}{more}")
-        remedy = "remove them from one of the files"
-        return Leakage("; ".join(leaks), where="split", remedy=remedy)
-
-
-def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:
-    """Return all identifiers in natural order; ``ids`` itself if the parts add none."""
-    candidates = np.concatenate([vocabulary.ids for vocabulary in part_ids])
-    new_ids = candidates[ids.find(candidates) < 0]
-    return Vocabulary.of([*ids.ids, *new_ids]) if new_ids.size else ids
-
 
 _Counts = npt.NDArray[np.int64]
 
@@ -410,6 +230,8 @@ def parse_time(time: int | str, where: str = "at") -> int:
         WrongType: The text is not a time.
     """
     if isinstance(time, int):
+        from recbias.formats.interactions import question_times  # few splits have a time
+
         if question := question_times(np.array([time])):
             message = f"{time} is not in seconds since 1970: {question}"
             remedy = "write seconds (milliseconds divided by 1000), or at: 2020-11-15"

@@ -116,6 +116,14 @@ _QUOTED_LIST = re.compile(r"\A\s*[\[(](\s*['\"‘“„].*['\"’”]\s*),?\s*[\
 _STRAIGHT = str.maketrans("‘’“”„", '\'\'"""')
 """A list or tuple of Python, with whatever quotes."""
 
+_CELL_OF_TUPLE = r"(?:\"[^\"\n]+\"|'[^'\n]+'|\d[\d.]*)"
+_TUPLE = re.compile(
+    rf"(^[^\w\n]*(?:\d{{1,3}}[.)] ?)?|[\[(,]\s*)"
+    rf"\(\s*({_CELL_OF_TUPLE}(?:\s*,\s*{_CELL_OF_TUPLE})+)\s*,?\s*\)",
+    re.MULTILINE,
+)
+"""A row as a tuple of Python: ``("Heat", 1995)``."""
+
 
 def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None) -> ParsedReply:
     r"""Return the titles that an answer proposes, at most ``k``.
@@ -146,6 +154,8 @@ def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None
         is_title: Whether the catalogue has a title; None without a catalogue.
     """
     text = _write_signs(text[:_MAX_REPLY_LENGTH])
+    if len(_TUPLE.findall(text)) > 1:
+        text = _TUPLE.sub(_join_tuple, text)
     if quoted := _QUOTED_LIST.match(text):
         text = f"[{quoted[1].translate(_STRAIGHT)}]"
     else:
@@ -159,6 +169,12 @@ def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None
     if is_title is not None and not any(proposal.year for proposal in proposals):
         proposals = _read_enumerated(text, is_title, proposals)
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
+
+
+def _join_tuple(match: re.Match[str]) -> str:
+    """Return a tuple as the text of its title: ``"Heat (1995)"``."""
+    cells = [cell.strip("\"'") for cell in re.findall(_CELL_OF_TUPLE, match[2])]
+    return match[1] + json.dumps(_join_cells(cells, None, None), ensure_ascii=False)
 
 
 def _read_lines(text: str, k: int) -> list[_Proposal]:
@@ -360,10 +376,14 @@ def _add_year(title: str, year: str) -> str:
     return f"{title} ({year})" if year and not list_plain_years(title) else title
 
 
-_TAG = re.compile(r"</?(?:ol|ul|p|b|strong|i|em|u|a|span|div|h\d)(?:\s[^<>]*)?>", re.IGNORECASE)
-_BREAK = re.compile(r"<br ?/?>|</li>|</tr>", re.IGNORECASE)
+_TAG = re.compile(
+    r"</?(?:ol|ul|p|b|strong|i|em|u|a|span|div|h\d|table|thead|tbody|th|td)(?:\s[^<>]*)?>",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"<br ?/?>|</li>|</?tr(?:\s[^<>]*)?>", re.IGNORECASE)
+_CELL = re.compile(r"(</t[dh]>|<tr(?:\s[^<>]*)?>)\s*<t[dh](?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _ELEMENT = re.compile(r"<(title|movie|film|name|item|year)>([^<>\n]+)</\1>", re.IGNORECASE)
-_LIST_ITEM = re.compile(r"<li(?:\s[^<>]*)?>", re.IGNORECASE)
+_LIST_ITEM = re.compile(r"<li(?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]]{1,200})\]\(https?:[^()\s]*\)|\[\[([^\[\]]{1,200})\]\]")
 _NOTE = re.compile(r"(?<=[\w)*”\"])\[\^?\d{1,2}\]")
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
@@ -373,7 +393,7 @@ _QUOTATION = re.compile(r"^(?: ?> ?)+", re.MULTILINE)
 
 def _divide_lines(text: str) -> list[str]:
     """Return the lines with text, without HTML, links, marks of quotation and fences."""
-    text = _BREAK.sub("\n", html.unescape(_ESCAPE.sub(r"\1", text)))
+    text = _BREAK.sub("\n", _CELL.sub(r"\1 | ", html.unescape(_ESCAPE.sub(r"\1", text))))
     text = _TAG.sub("", _LIST_ITEM.sub("\n- ", _ELEMENT.sub("\n\\1: \\2\n", text)))
     text = _QUOTATION.sub("", _NOTE.sub("", _LINK.sub(r"\1\2", text)))
     text = _INDENT.sub(lambda blanks: blanks[0].expandtabs(4), text)
@@ -478,14 +498,22 @@ _NUMBER = re.compile(
 )
 """A number that begins an item wherever it begins a line."""
 
+_WORDS = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
+    "tenth",
+)
 _COUNT = re.compile(
-    r"""
-    (?:(?:no|nr|rank|number|pick|option|top|platz|place|position|n[°º]|ลำดับ|อันดับ)\.?\ ?)?
-    (?: (?P<digits>\d{1,3})(?:\ ?:(?!\d)|\ ?[-–—]\ )      # 1: and 1 -
-      | \((?P<bracketed>\d{1,3})\)\ ?
-      | (?P<roman>[ivx]{1,4})[.)][ ]
+    rf"""
+    (?:(?:no|nr|rank|number|pick|movie|film|option|top|platz|place|position|n[°º]
+      |ลำดับ|อันดับ)\.?\ ?)?
+    (?: (?P<digits>\d{{1,3}})(?:\ ?:(?!\d)|\ ?[-–—]\ )      # 1: and 1 -
+      | (?P<word>{"|".join(_WORDS)})(?:ly)?(?:\ (?:pick|choice|place|film|movie))?[*_]*
+        (?:[:.,)]|\ [-–—])[*_]*\                          # First: and Number one -
+      | \((?P<bracketed>\d{{1,3}})\)\ ?
+      | (?P<roman>[ivx]{{1,4}})[.)][ ]
       | (?P<letter>[a-zа-я])[.)][ ]
-      | (?P<spaced>\d{1,3})\ (?=[^\W\d]) )
+      | (?P<spaced>\d{{1,3}})\ (?=[^\W\d]) )
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -580,6 +608,8 @@ def _read_count(match: re.Match[str]) -> tuple[str, int]:
     text = match[form].casefold()
     if form == "roman":
         return form, _ROMAN.index(text) if text in _ROMAN else 0
+    if form == "word":
+        return form, _WORDS.index(text) % 10 + 1
     return form, ord(text) if form == "letter" else int(text)
 
 
@@ -769,6 +799,10 @@ def _drop_directors(texts: list[str]) -> list[str]:
 
 _EDGES = ' \t"“”„«»`*_,;|《》〈〉「」『』‹›、'
 _QUOTED = re.compile(r"[\"“„«《〈「『]([^\"“”„«»《》〈〉「」『』]{1,200})[\"”“»》〉」』]")
+_DATED_QUOTE = rf"{_QUOTED.pattern}(?: \({YEAR}\))?"
+_ADJACENT = re.compile(rf"{_DATED_QUOTE}(?:\s+{_DATED_QUOTE})+")
+"""Titles in quotes without a sign between them: ``"Heat" "Fargo"``."""
+
 _AND = r"(?:and\b|und\b|et\b|e\b|y\b|и\b|和|与|及|と)"
 _SEPARATORS = ",;/|&•+、>→"
 _BETWEEN_TITLES = re.compile(
@@ -839,6 +873,8 @@ def _split_known(text: str, is_title: Callable[[str], bool]) -> list[str]:
 
 def _split_titles(item: str) -> list[str]:
     """Return the texts in an item that hold one title each."""
+    if _ADJACENT.fullmatch(item):
+        item = re.sub(r"(?<=[\"”“»)])\s+(?=[\"“„«])", ", ", item)
     item = _LEADING_YEAR.sub(r"\2 (\1)", _start_at_title(item))
     years = [match.end() for match in list_plain_years(item)]
     if years:

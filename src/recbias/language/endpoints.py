@@ -25,49 +25,58 @@ from recbias.kernels.devices import find_device
 from recbias.language.model_files import identify_files, list_model_files
 
 _NAMES = (
-    r"(?:\w{1,20}[:|]|longcat_)?(?:ant_?)?(?:think(?:ing)?(?:_\w+)?|internal_reasoning|thoughts?|thought_process|reason(?:ing)?"
-    r"|reasoning_scratchpad|scratchpad|analysis|reflection|inner_monologue|chain_of_thought|cot)"
+    r"(?:(?:ant)?think(?:ing)?|thoughts?|thought_process|reason(?:ing)?|scratch_?pad|analysis"
+    r"|reflection|inner_monologue|chain_of_thought|cot)"
 )
-_OPEN = re.compile(
-    rf"<\|?(?:start_|begin_of_)?{_NAMES}(?:\s[^<>]{{0,80}})?\|?>|\[(?:think(?:ing)?|reasoning)\]|◁think▷"
-    r"|<\|inner_prefix\|>|<unused94>(?:thought)?|<\|channel>"
-    r"|<\|channel\|>(?:analysis|commentary)|(?-i:\Aanalysis(?=[A-Z]))|<\|im_start\|>think"
-    r"|\A\W*here(?:['’]s| is| are) my (?:thought process|reasoning steps):"
-    r"|\A\s*thinking\.\.\.|<ctrl94>(?:thought)?",
+"""The words that name thought."""
+
+_TAG = re.compile(
+    rf"<\|?/?(?:[a-z]{{1,20}}[_:|])*{_NAMES}(?:[_:|][a-z]{{1,20}})*\s*(?:\s\w+=[^<>]{{0,80}})?\|?>"
+    r"|\[/?(?:think(?:ing)?|reasoning)\]|◁/?think▷",
     re.IGNORECASE,
 )
-"""The marks before the thought of families of models."""
+"""A tag before or after thought: ``<think>``, ``</seed:think>``, ``<|END_THINKING|>``."""
+
+_CLOSING = re.compile(r"/|(?<![a-z])end(?![a-z])", re.IGNORECASE)
+"""What a tag after thought has."""
+
+_OPEN = re.compile(
+    r"<\|inner_prefix\|>|<unused94>(?:thought)?|\[unused16\]|<ctrl94>(?:thought)?|<\|channel>"
+    r"|<\|channel\|>(?:analysis|commentary)|(?-i:\Aanalysis(?=[A-Z]))|<\|im_start\|>think"
+    r"|to=self<\|message\|>|\A/think\n|\A\s*thinking\.\.\."
+    r"|\A\W*here(?:['’]s| is| are) my (?:thought process|reasoning steps):",
+    re.IGNORECASE,
+)
+"""The other marks before the thought of families of models."""
 
 _CLOSE = re.compile(
-    rf"<\|?/{_NAMES}\s*\|?>|<\|?end_(?:of_)?{_NAMES}\|?>|\[/(?:think(?:ing)?|reasoning)\]|◁/think▷"
-    r"|<\|inner_suffix\|>|<unused95>|<channel\|>"
+    r"<\|inner_suffix\|>|<unused95>|\[unused17\]|<ctrl95>|<channel\|>|<\|content_text\|>"
     r"|<\|channel\|>final[^<]{0,80}(?:<\|constrain\|>\w*)?<\|message\|>"
-    r"|(?-i:assistantfinal(?![a-z]))|<\|im_start\|>answer"
-    r"|here(?:['’]s| is) my response:|\.\.\.done thinking\.?|<ctrl95>"
+    r"|(?-i:assistantfinal(?![a-z]))|<\|im_start\|>answer|to=user<\|message\|>"
+    r"|here(?:['’]s| is) my response:|\.\.\.done thinking\.?"
     r"|\[BEGIN FINAL RESPONSE\]|(?:<\|end\|>)?<\|begin\|>assistant(?:<\|content\|>)?",
     re.IGNORECASE,
 )
-"""The marks after it."""
+"""The other marks after it."""
 
 _ANSWER = re.compile(
-    r"<\|?(?:answer|response|solution|output|final|final_answer|start_response"
-    r"|begin_of_solution|begin_of_box)\|?>(?=\s*\S)"
+    r"<\|?(?:answer|response|solution|conclusion|output|final|final_answer|start_response"
+    r"|start_text|begin_of_solution|begin_of_box)\|?>(?=\s*\S)"
     r"|^[^\w\n]{0,9}(?:(?:my|the) )?(?:final )?answer[^\w\n]{0,9}$(?=\s*\S)",
     re.IGNORECASE | re.MULTILINE,
 )
 """The marks before an answer."""
 
 _END = re.compile(
-    r"<\|?/(?:answer|response|solution|output|final|final_answer)\|?>|<turn\|>"
-    r"|<\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end|return|end_response|end_of_solution"
-    r"|end_of_turn|end_of_box)\|>|\[END FINAL RESPONSE\]"
-    r"|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>|\[/?INST\]",
+    r"<\|?/(?:answer|response|solution|conclusion|output|final|final_answer)\|?>|<\|\w+\|>"
+    r"|<turn\|>|\[END FINAL RESPONSE\]|\[unused10\]|\[EO[ST]\]|\[/?INST\]|</s>|<(?:seed:)?eos>"
+    r"|<end_of_turn>|<｜end▁of▁sentence｜>",
     re.IGNORECASE,
 )
 """The marks after an answer."""
 
-_START = re.compile(r"\A(?:\s|<s>|<bos>|<\|im_start\|>assistant|<\|start\|>assistant|thought\n)+")
-
+_START = re.compile(r"\A(?:\s|<s>|<bos>|<\|\w+\|>(?:assistant)?|<｜Assistant｜>|thought\n)+")
+"""What a server may leave before it."""
 
 _FOLDED = re.compile(
     r"(<details[^<>]*(?:reasoning[^<>]*>|>\s*<summary>[^<>]*(?:think|thought|reason)).*?)</details>",
@@ -76,6 +85,9 @@ _FOLDED = re.compile(
 """Thought as Open WebUI and other servers fold it."""
 
 _ESCAPED = re.compile(rf"&lt;(/?{_NAMES})&gt;", re.IGNORECASE)
+_SPLIT_TAG = re.compile(r"<\|(?:open|(close))\|>(\w+)<\|sep\|>")
+"""A tag of Kimi K3: ``<|open|>think<|sep|>``."""
+
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
 
 
@@ -90,9 +102,11 @@ def find_answer(text: str) -> str | None:
     >>> find_answer("<think>Heat? No") is None
     True
     """
+    text = _SPLIT_TAG.sub(lambda tag: f"<{'/' if tag[1] else ''}{tag[2]}>", text)
     text = _FOLDED.sub(r"<think>\1</think>", _ESCAPED.sub(r"<\1>", text))
-    marks = [(mark.start(), mark.end(), False) for mark in _CLOSE.finditer(text)]
-    marks += [(mark.start(), mark.end(), True) for mark in _OPEN.finditer(text)]
+    marks = [(*mark.span(), not _CLOSING.search(mark[0])) for mark in _TAG.finditer(text)]
+    marks += [(*mark.span(), False) for mark in _CLOSE.finditer(text)]
+    marks += [(*mark.span(), True) for mark in _OPEN.finditer(text)]
     parts: list[str] = []
     start, is_thought = 0, False
     for first, end, is_open in sorted(marks):
@@ -103,7 +117,7 @@ def find_answer(text: str) -> str | None:
         start, is_thought = end, is_open
     if is_thought:
         return None
-    answer = _START.sub("", "".join([*parts, text[start:]]))
+    answer = _START.sub("", "\n".join([*parts, text[start:]]))
     if marked := [*_ANSWER.finditer(answer)]:
         answer = answer[marked[-1].end() :]
     return _BOXED.sub(r"\1", _END.split(answer, maxsplit=1)[0])

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 _EXPONENT = r"(?:e[-+]?\d{1,3})?"
-_NUMBER = rf"(?:\d+(?:[.,]\d+)?|[.,]\d+){_EXPONENT}(?:\s*(?:%|/\s*\d+|out of \d+))?"
+_NUMBER = rf"(?:\d+(?:[.,]\d+)?|[.,]\d+){_EXPONENT}(?:\s*(?:%|per ?cent\b|/\s*\d+|out of \d+))?"
 """The pattern of a number, also with an exponent, as a percentage or fraction."""
 
 _VALUE = rf"(?P<value>-?{_NUMBER}|(?:yes|no|true|false|present|absent)\b)"
@@ -100,7 +100,7 @@ def _to_number(text: str) -> float:
     if word in {"no", "false", "absent"}:
         return 0.0
     number, *parts = re.findall(rf"-?(?:\d+(?:\.\d+)?|\.\d+){_EXPONENT}", word.replace(",", "."))
-    whole = 100.0 if "%" in text else float(parts[0]) if parts else 1.0
+    whole = 100.0 if "%" in word or "cent" in word else float(parts[0]) if parts else 1.0
     return float(number) / whole if whole else math.nan
 
 
@@ -209,8 +209,12 @@ no probability, no kind with one value, a refusal, or text in which no label is 
 READ: tuple[_Reading, ...] = ("strict", "lenient")
 """The readings of replies with probabilities."""
 
-_STRICT_VALUE = rf"(?P<value>(?:\d*\.\d+|\d+){_EXPONENT}|yes|no)"
+_STRICT_NUMBER = rf"(?:\d*\.\d+|\d+){_EXPONENT}"
+_STRICT_VALUE = rf"(?P<value>{_STRICT_NUMBER}|yes|no)"
 _STRICT_LINE = re.compile(rf"(?P<label>[^:]+?)\s*:\s*{_STRICT_VALUE}", re.IGNORECASE)
+_ASKED_LINE = re.compile(
+    rf"(?P<label>[^:]+?)\s*:\s*(?P<value>{_STRICT_NUMBER}(?: ?%)?|yes|no)", re.IGNORECASE
+)
 _STRICT_PAIR = re.compile(
     rf"stereotype\s*:\s*(?P<label>[^,:]+?)\s*,\s*probability\s*:\s*{_STRICT_VALUE}", re.IGNORECASE
 )
@@ -237,7 +241,7 @@ _REFUSAL = re.compile(
 _MARKUP = re.compile(r"[*`#\"\[\]]+|^\s*(?:>\s*)*(?:(?:[-•+]|\d+[.)])\s+|\|)?", re.MULTILINE)
 _BLANKS = re.compile(r"\s+")
 _NEXT_LABEL = re.compile(
-    r"(?:[,;]\s?|(?<=\d)(?:\]+\s*\[*| ))(?=(?P<label>[^:=|;,.\n\d]{1,60})[:=])"
+    r"(?:[,;|]\s?|(?<=[\d%]) ?/ ?|(?<=[\d%])(?:\]+\s*\[*| ))(?=(?P<label>[^:=|;,.\n\d]{1,60})[:=])"
 )
 _ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
 """Signs as they are written with Chinese characters, and as the patterns have them."""
@@ -374,9 +378,9 @@ def _read_lenient(text: str, words: _Words) -> _Stated | None:
 
 
 def _read_asked(text: str, words: _Words) -> _Stated:
-    """Return the values of lines in the form that was asked for, ``kind: probability``."""
+    """Return the values of lines in the form that was asked for, also as percentages."""
     kinds = {kind.casefold(): kind for kind in words}
-    matches = [_STRICT_LINE.fullmatch(line.strip()) for line in text.splitlines()]
+    matches = [_ASKED_LINE.fullmatch(line.strip()) for line in text.splitlines()]
     named = [(kinds.get(match["label"].casefold()), match) for match in matches if match]
     return [(kind, _to_number(match["value"])) for kind, match in named if kind]
 

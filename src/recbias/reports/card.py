@@ -347,11 +347,10 @@ def _tabulate_estimates(card: Card) -> wording.Table:
     rows = []
     for row in sorted(card.estimates, key=lambda row: (bool(row["target"]), bool(row["group"]))):
         numbers = {name: math.nan if row[name] is None else row[name] for name in VALUE_COLUMNS}
-        places = wording.count_decimals(numbers[name] for name in ("value", "ci_low", "ci_high"))
-        rows.append({**row, **numbers, "places": places})
+        rows.append({**row, **numbers})
     return wording.tabulate(
         "Estimates",
-        rows,
+        wording.add_places(rows, ("value", "ci_low", "ci_high")),
         {
             "metric": lambda row: wording.make_heading(row["metric"]),
             **wording.pick(*(name for name in _PLACE if len({row[name] for row in rows}) > 1)),

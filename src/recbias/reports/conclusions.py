@@ -792,15 +792,21 @@ def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion
     """Return the conclusions on what the spec asks for, at most three, and the others.
 
     They are on re-ranking, on groups, and on models: of each the metric that the spec names first,
-    of groups the first that has a significant difference. A measure of bias follows the accuracy
-    of models, or a significant change of a gap.
+    of groups that whose pairs it names, or the first that has a significant difference. A measure
+    of bias follows the accuracy of models, or a significant change of a gap.
     """
     conclusions, definitions = collect_conclusions(run), views.collect_definitions(run)
     order = {title: at for at, title in enumerate(definitions)}
     ranked = sorted(conclusions, key=lambda item: order.get(item.metric, len(order)))
     changes = [item for item in conclusions if item.kind == "reranking"]
     groups = [item for item in ranked if item not in changes and concerns_groups(run, item)]
-    groups.sort(key=lambda item: (item.n_significant == 0, item.n_tests == 0))
+    asked = {title for title, metric in definitions.items() if metric.parameters.get("pairs")}
+    groups.sort(
+        key=lambda item: (
+            not (item.kind == "groups" and item.metric in asked),
+            *(item.n_significant == 0, item.n_tests == 0),
+        )
+    )
     models = [item for item in ranked if item not in groups and item not in changes]
     accuracy = {title for title, metric in definitions.items() if metric.name in views.ACCURACY}
     bias = [item for item in models[1:] if item.metric not in accuracy]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ from recbias.core.context import collect_warnings, warn
 from recbias.core.dataset import AnyArray, Dataset, Interactions, Split
 from recbias.core.errors import MissingEvidence, UnknownName
 from recbias.core.files import has_file
+from recbias.core.grouping import JOIN, split_crossing
 from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.reports import views
@@ -27,7 +30,7 @@ _UNIT = ("unit_id", "group", "target")
 EXAMPLE_COLUMNS = (
     *_KEYS,
     *("unit", "unit_id", "labels", "text", "history"),
-    *("model", "metric", "k", "group", "target", "value", "list", "missed"),
+    *("model", "metric", "k", "group", "target", "value", "list", "missed", "neutral"),
 )
 """The columns of ``examples``."""
 
@@ -50,7 +53,8 @@ def select_examples(
     ``recbias.examples`` describes the arguments and the errors. Each row also has the
     ``relevant`` items of a user, and the lists of the ``prompts`` of a template.
     """
-    scores, direction = select_scores(tables, metric)
+    every, direction = _read_scores(tables, metric)
+    scores = _select_whole(every)
     keys = {key: scores[key].iloc[0] for key in _KEYS}
     for key, value in keys.items():
         scores = scores[scores[key] == value]
@@ -74,11 +78,32 @@ def select_examples(
         for unit in units
         for model in chosen
     )
-    return [row for row in rows if row]
+    is_part = (every["group"] != "") & (every["target"] == "")
+    parts = every[is_part & every["unit_id"].isin(units[:, 0])]
+    label = _find_label(tables, str(scores["metric"].iloc[0]))
+    return [each for row in rows if row for each in stages.split_prompts(row, parts, label)]
+
+
+def _find_label(tables: RunTables, metric: str) -> str:
+    """Return the label whose values a metric compares with neutral prompts; blank if none."""
+    settings = {row["metric"]: row.get("parameters") or {} for row in tables.manifest["metrics"]}
+    return str(settings.get(metric, {}).get("label") or "")
 
 
 def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
     """Return the values of the units by a metric, and its direction; ``TEXTS`` are categories."""
+    rows, direction = _read_scores(tables, metric)
+    return _select_whole(rows), direction
+
+
+def _select_whole(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the values over all groups and targets; all values if there are none."""
+    is_whole = (rows["group"] == "") & (rows["target"] == "")
+    return rows[is_whole] if is_whole.any() else rows
+
+
+def _read_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
+    """Return the values of the units by a metric, of groups and targets too, and its direction."""
     import pyarrow.parquet as pq
 
     path, named = tables.folder / "per_unit.parquet", list[dict[str, Any]]()
@@ -102,8 +127,6 @@ def select_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, 
         raise MissingEvidence(f"no unit has a value of {wanted}")
     if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
         rows = rows[rows["k"] == int(cutoff)]
-    is_whole = (rows["group"] == "") & (rows["target"] == "")
-    rows = rows[is_whole] if is_whole.any() else rows
     definitions = {entry["metric"]: entry for entry in tables.manifest["metrics"]}
     return rows, str(definitions.get(names[wanted], {}).get("direction", "none"))
 
@@ -138,8 +161,11 @@ def collect_examples(run: RunTables) -> tuple[str, list[list[dict[str, Any]]]]:
             with contextlib.suppress(MissingEvidence, UnknownName):
                 rows = rows or select_examples(run, title, worst=_MOST_EXAMPLES)
     units: dict[str, list[dict[str, Any]]] = {}
+    counts = Counter[tuple[str, str]]()
     for row in rows:
-        if row["list"] or row["prompts"]:
+        unit = row["unit_id"], row["model"]
+        if (row["list"] or row["prompts"]) and counts[unit] < _MOST_PROMPTS:
+            counts[unit] += 1
             prompts = dict([*row["prompts"].items()][:_MOST_PROMPTS])
             units.setdefault(row["unit_id"], []).append({**row, "prompts": prompts})
     if not units:
@@ -246,25 +272,60 @@ class Stages:
         missed = tuple(item for item in relevant if item not in set(listed))
         named = {"history": history, "list": listed, "missed": missed, "relevant": relevant}
         row |= {key: self._entitle(items) for key, items in named.items()}
-        row["prompts"] = self._list_prompts(model, [query for query in queries if query != name])
+        row |= {"neutral": (), "prompts": self._list_prompts(model, name, queries)}
         if row["unit"] == "item":
             return row | {"labels": "", "text": self._titles.get(name, "")}
         return row | self._read_query(name, row["unit"])
 
-    def _list_prompts(self, model: str, queries: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the list of each prompt by its text, the neutral prompt first."""
-        lists: dict[str, tuple[str, ...]] = {}
-        if self.queries is None:
-            return lists
-        texts, frame = self.queries.texts, self.queries.labels.frame
-        rows = self.queries.ids.find(np.array(queries, dtype=object)).tolist()
-        neutral = frame["neutral"].tolist() if "neutral" in frame else [0] * len(self.queries)
-        for row in sorted(rows, key=lambda row: neutral[row] != 1):
-            query = str(self.queries.ids.ids[row])
-            if (model, query) in self._lists:
-                name = query if texts is None else str(texts[row])
-                lists.setdefault(name, self._entitle(self._lists[model, query]))
-        return lists
+    def _list_prompts(
+        self, model: str, unit: str, queries: Sequence[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the list of each prompt of a unit by its text."""
+        own = [query for query in queries if query != unit and (model, query) in self._lists]
+        lists = (self._entitle(self._lists[model, query]) for query in own)
+        return dict(zip(self._name_prompts(own), lists, strict=True))
+
+    def _name_prompts(self, prompts: Sequence[str]) -> list[str]:
+        """Return the texts of prompts, or their ids where there are no texts."""
+        if self.queries is None or self.queries.texts is None:
+            return [*prompts]
+        rows = self.queries.ids.find(np.array(prompts, dtype=object))
+        return [*map(str, self.queries.texts[rows])]
+
+    def split_prompts(
+        self, row: dict[str, Any], parts: pd.DataFrame, label: str
+    ) -> list[dict[str, Any]]:
+        """Return a row for each prompt that states a label beside the neutral prompt of a unit.
+
+        The largest effects are first; ``neutral`` is the neutral list. It is the row itself where
+        the unit has no neutral prompt.
+
+        Args:
+            row: What ``describe`` returned.
+            parts: The values of units by group.
+            label: The label that the prompts state.
+        """
+        names = self.list_queries(str(row["unit_id"]), row["unit"])
+        own = [name for name in names if (row["model"], name) in self._lists]
+        queries = self.queries
+        if queries is None or "neutral" not in queries.labels.names:
+            return [row]
+        labels = queries.labels.frame.iloc[queries.ids.find(np.array(own, dtype=object))]
+        is_neutral = (labels["neutral"] == 1).to_numpy()
+        if not (label and is_neutral.any()):
+            return [row]
+        columns = split_crossing(label)
+        of_row = (parts["unit_id"] == row["unit_id"]) & (parts["model"] == row["model"])
+        values = dict(zip(parts.loc[of_row, "group"], parts.loc[of_row, "value"], strict=True))
+        neutral = self._entitle(self._lists[row["model"], own[int(is_neutral.argmax())]])
+        rows = []
+        for at in np.flatnonzero(~is_neutral).tolist():
+            group = JOIN.join(f"{name}={labels[name].iloc[at]}" for name in columns)
+            text = self._name_prompts(own[at : at + 1])[0]
+            listed = self._entitle(self._lists[row["model"], own[at]])
+            stated = {"group": group, "text": text, "list": listed, "neutral": neutral}
+            rows.append({**row, **stated, "value": values.get(group, math.nan), "prompts": {}})
+        return sorted(rows, key=lambda each: -abs(np.nan_to_num(each["value"])))
 
     def _entitle(self, items: Sequence[str]) -> tuple[str, ...]:
         return tuple(self._titles.get(item, item) for item in items)

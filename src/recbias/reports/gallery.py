@@ -14,6 +14,7 @@ from recbias.core.files import to_local_path
 from recbias.core.measures import SERVED
 from recbias.core.packages import CONVERTER, require_packages
 from recbias.reports import charts, plots, plots_papers, svg, views
+from recbias.reports.conclusions import split_conclusions
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.svg import FileNames, Plot
 from recbias.reports.views import Definition, collect_definitions
@@ -122,7 +123,8 @@ def _find_grouped(run: RunTables, check: plots.Check, metric: Definition) -> Def
 
 
 def _draw_gaps(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:
-    """Yield the groups of the first metric with a significant test, else of the first one."""
+    """Yield the groups of the first conclusion, else of a metric with a significant test."""
+    first = [conclusion.metric for conclusion in split_conclusions(run)[0][:1]]
     metrics = [
         metric
         for metric in collect_definitions(run).values()
@@ -130,7 +132,8 @@ def _draw_gaps(run: RunTables, dataset: str, name: str) -> Iterator[Plot]:
     ]
     metrics.sort(
         key=lambda metric: (
-            not any(each.significant for each in plots.list_group_tests(run, metric, dataset))
+            metric.title not in first,
+            not any(each.significant for each in plots.list_group_tests(run, metric, dataset)),
         )
     )
     for metric in metrics[:1]:

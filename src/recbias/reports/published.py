@@ -477,21 +477,17 @@ def list_remarks(run: RunTables, name: str) -> list[str]:
 def build_reference_table(name: str, frame: pd.DataFrame, remarks: Sequence[str]) -> wording.Table:
     """Return the rows of ``reference.csv`` of one published table as a table."""
     values = ["published", "measured", "difference"]
-    places = {
-        metric: wording.count_decimals(own.to_numpy().ravel())
-        for metric, own in frame.groupby("metric")[values]
-    }
 
     def format_percent(row: Mapping[str, Any]) -> Cell:
         relative = row["relative"]
         return Cell("" if math.isnan(relative) else f"{relative:+.1%}", relative)
 
     def make_cell(column: str) -> Callable[[Mapping[str, Any]], Cell]:
-        return lambda row: number_cell(row[column], places[row["metric"]])
+        return lambda row: number_cell(row[column], row["places"])
 
     table = wording.tabulate(
         f"Comparison with {name}",
-        to_records(frame),
+        wording.add_places(to_records(frame), values),
         {
             "model": lambda row: row["system"],
             "metric": lambda row: format_title(row["metric"], row["k"]),

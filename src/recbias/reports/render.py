@@ -358,7 +358,7 @@ class Section:
     @property
     def grid(self) -> Table:
         """The table as it is shown."""
-        return wording.tabulate_frame(self.title, self.table)
+        return wording.tabulate_frame(self.title, self.table).without_blanks()
 
 
 def write_sections(

@@ -15,7 +15,7 @@ import pandas as pd
 from recbias.core.context import warn
 from recbias.core.errors import DataError, MissingRun, describe_exception
 from recbias.core.files import convert_read_errors, has_file, read_input, to_local_path
-from recbias.core.grouping import JOIN
+from recbias.core.grouping import JOIN, NAMED
 from recbias.core.measures import METRICS, SIGNIFICANCE, TABLES, Table
 from recbias.formats.manifest import parse_manifest
 
@@ -140,28 +140,43 @@ def read_run(folder: Path) -> RunTables:
 
 
 def name_groups(run: RunTables) -> RunTables:
-    """Return a run whose groups have the names of coded values: ``age=under 18`` for ``age=1``."""
+    """Return a run whose groups have names for people: ``age=under 18`` for ``age=1``."""
+    checks = pd.DataFrame(run.manifest.get("checks", []), dtype=object)
     named = replace(
         run,
         metrics=name_values(run, run.metrics),
         significance=name_values(run, run.significance),
+        manifest={**run.manifest, "checks": to_records(name_values(run, checks))},
     )
     if run.groups is not None:
         vars(named)["groups"] = name_values(run, run.groups)
     return named
 
 
-def name_values(run: RunTables, table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of which the groups have the names of coded values; the files keep codes."""
-    labels = {
+def _collect_names(run: RunTables) -> dict[str, str]:
+    """Return other names of parts of groups: of coded values, and quantiles with their bounds.
+
+    A quantile whose bounds depend on the dataset, seed or fold keeps its name.
+    """
+    names = {
         f"{column}={code}": f"{column}={name}"
         for dataset in run.manifest.get("datasets", [])
-        for column, names in dataset.get("value_labels", {}).items()
-        for code, name in names.items()
+        for column, named in dataset.get("value_labels", {}).items()
+        for code, name in named.items()
     }
+    bounds: dict[str, set[str]] = {}
+    for stage in run.manifest.get("stages", []):
+        for fact, text in (stage.get("facts") or {}).items():
+            if fact.startswith(NAMED):
+                bounds.setdefault(fact.removeprefix(NAMED), set()).add(text)
+    return names | {name: min(texts) for name, texts in bounds.items() if len(texts) == 1}
+
+
+def name_values(run: RunTables, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of which the groups have names for people; those of the files stay."""
+    labels = _collect_names(run)
     if not labels:
         return table
-
     named = {}
     for column in {"group", "a", "b"} & {*table.columns}:
         texts = {text: str(text).split(JOIN) for text in table[column].unique()}

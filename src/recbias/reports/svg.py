@@ -334,14 +334,18 @@ def list_spots(point: Point, label: str, gap: float = 8.0) -> list[Spot]:
 
 
 def list_spots_beside(path: Sequence[Point], label: str) -> list[Spot]:
-    """Return spots along a line: on its left and above, or on its right and below."""
+    """Return spots along a line, those on its left and above first; around it if it is a point."""
+    if len(path) == 1:
+        return list_spots(path[0], label)
     width = estimate_width(label)
-    spots = []
-    for position, (x, y) in enumerate(path):
-        cost = 0.04 * abs(position - len(path) / 2)
-        spots.append(Spot(x - width - 6, y - 3, width, cost))
-        spots.append(Spot(x + 8, y + 12, width, cost + 0.5))
-    return spots
+    left, right, above, below = -width - 6, 8, -3, 12
+    corners = [(left, above), (right, below), (right, above - 5), (left, below + 3)]
+    corners += [(-width / 2, above - 9), (-width / 2, below + 9)]
+    return [
+        Spot(x + across, y + down, width, 0.04 * abs(at - len(path) / 2) + 0.5 * number)
+        for at, (x, y) in enumerate(path)
+        for number, (across, down) in enumerate(corners)
+    ]
 
 
 def place_labels(

@@ -39,6 +39,7 @@ from recbias.reports.wording import (
     Cell,
     Column,
     Table,
+    add_places,
     count_decimals,
     format_setting,
     format_value,
@@ -109,9 +110,8 @@ def _sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> li
     return [(*block, name) for block in blocks for name in models if (*block, name) in heads]
 
 
-def _rank_cells(rows: Mapping[_Head, Row], direction: Direction) -> _Cells:
+def _rank_cells(rows: Mapping[_Head, Row], direction: Direction, places: int) -> _Cells:
     """Return the cells of a column; the best and second best are those of each block of models."""
-    places = count_decimals(row["value"] for row in rows.values())
     cells = {head: _build_cell(row, places) for head, row in rows.items()}
     for block in dict.fromkeys(head[:-1] for head in rows):
         heads = [head for head in rows if head[:-1] == block]
@@ -260,7 +260,8 @@ def _build_results(
         if all((metric.title, head[-1]) in missing for head in own):
             continue
         is_ranked = several and (not metric.gap or metric.title in tested)
-        cells = _rank_cells(own, metric.direction if is_ranked else "none")
+        places = count_decimals(row["value"] for row in own.values())
+        cells = _rank_cells(own, metric.direction if is_ranked else "none", places)
         for head in heads:
             if output := missing.get((metric.title, head[-1])):
                 note = f"undefined: the model provides no {output}"
@@ -271,8 +272,9 @@ def _build_results(
     headings = {column.key: column.title for column, _ in columns if column.key not in gaps}
     notes, letters = _count_undefined(records, headings, missing), dict[str, str]()
     if is_summary:
-        places = {_get_key(row, names): views.get_place(row) for row in records}
-        letters, marks = _mark_significance(run, columns, {head: places[head] for head in heads})
+        of_heads = {_get_key(row, names): views.get_place(row) for row in records}
+        at = {head: of_heads[head] for head in heads}
+        letters, marks = _mark_significance(run, columns, at)
         notes += [*describe_missing_outputs(run), *marks]
         baselines = [name for name in views.list_models(run) if name in views.list_baselines(run)]
         said = f"Baseline{'s' * (len(baselines) > 1)}: {wording.join_names(baselines)}."
@@ -408,13 +410,12 @@ def _describe_parameters(model: Mapping[str, Any]) -> str:
 
 def build_check_table(run: RunTables) -> Table | None:
     """Return one row for each check, model and value, failed checks first; None without checks."""
-    rows = [dict(check) for check in run.manifest.get("checks", [])]
-    if not rows:
+    checks = run.manifest.get("checks", [])
+    if not checks:
         return None
-    rows.sort(key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
-    for row in rows:
-        ends = {name: math.nan if row[name] is None else row[name] for name in _BOUNDS}
-        row.update(ends, places=count_decimals(ends.values()))
+    checks = sorted(checks, key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
+    ends = ({n: math.nan if row[n] is None else row[n] for n in _BOUNDS} for row in checks)
+    rows = add_places([{**row, **own} for row, own in zip(checks, ends, strict=True)], _BOUNDS)
     places = ("dataset", *_PART)
     return state_cutoff_once(
         tabulate(
@@ -474,11 +475,11 @@ def tabulate_comparisons(run: RunTables) -> Table:
             "a": f"{row['model']}: {row['a']}" if row["model"] else row["a"],
             "test": views.describe_test(group.test),
             "effect": views.compute_effect(row),
-            "places": count_decimals(each["difference"] for each in group.rows),
         }
         for group in groups
         for row in group.rows
     ]
+    rows = add_places(rows, ["difference"])
     rows.sort(key=lambda row: views.rank_effect(row["effect"]), reverse=True)
     return tabulate(
         "Comparisons, the largest effect first",
@@ -510,7 +511,6 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
     rows = views.select_tradeoffs(run)
     if not rows:
         return None
-    places = count_decimals([row["accuracy_lost"] for row in rows])
     accuracy = make_heading(rows[0]["accuracy"])
     notes = [
         f"Accuracy lost: {accuracy} of the model beside it minus that of the re-ranked one.",
@@ -527,17 +527,24 @@ def build_tradeoff_table(run: RunTables) -> Table | None:
             "beside": lambda row: row["baseline"],
             **pick(*select_varying(pd.DataFrame(rows), ("dataset", "target"))),
             "bias": lambda row: make_heading(row["bias"]),
-            "accuracy lost": lambda row: _add_interval(row, "accuracy_lost", places),
-            "bias removed": lambda row: _add_interval(row, "bias_removed"),
-            "price": lambda row: _add_interval(row, "price"),
+            **{
+                name.replace("_", " "): _make_interval_column(rows, name)
+                for name in ("accuracy_lost", "bias_removed", "price")
+            },
         },
         [*notes, *[unbounded] * any(map(_is_unbounded, rows))],
     )
 
 
-def _add_interval(row: Row, name: str, places: int | None = None) -> Cell:
+def _make_interval_column(rows: Sequence[Row], name: str) -> Callable[[Row], Cell]:
+    """Return a column of values with intervals, whose decimals are those of its measure."""
+    by = "accuracy" if name == "accuracy_lost" else "bias"
+    places = {row[by]: row["places"] for row in add_places(rows, [name], by)}
+    return lambda row: _add_interval(row, name, places[row[by]])
+
+
+def _add_interval(row: Row, name: str, digits: int) -> Cell:
     value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
-    digits = count_decimals([value]) if places is None else places
     interval = wording.format_interval(low, high, digits)
     if name == "price" and _is_unbounded(row):
         interval = "unbounded"
@@ -577,9 +584,11 @@ def build_group_tables(run: RunTables) -> list[Table]:
 
 def _build_dataset_tables(run: RunTables) -> list[Table]:
     """Return the table of values that describe a dataset by itself, if there are any."""
-    rows = [
-        row for own in views.list_headline(run).values() for row in own if row["model"] == DATASET
-    ]
+    rows = add_places(
+        [r for own in views.list_headline(run).values() for r in own if r["model"] == DATASET],
+        ["value"],
+    )
+    counts = _find_counts(run, rows)
     columns = ("dataset", *_PART) if len(views.list_datasets(run)) > 1 else _PART
     table = tabulate(
         "Properties of the dataset",
@@ -588,17 +597,20 @@ def _build_dataset_tables(run: RunTables) -> list[Table]:
             "metric": lambda row: make_heading(get_title(row)),
             **pick(*(name for name in columns if any(row[name] for row in rows))),
             "n": lambda row: Cell(f"{row['n']:,.0f}", row["n"]),
-            "value": lambda row: _build_cell(row, _count_places(run, row)),
+            "value": lambda row: _build_cell(row, 0 if row["metric"] in counts else row["places"]),
         },
     )
     return [table] * bool(rows)
 
 
-def _count_places(run: RunTables, row: Row) -> int:
-    """Return the decimals of one value: none of a whole number without a largest value."""
-    _, high = read_bounds(views.get_definition(run, get_title(row)).values)
-    is_count = math.isinf(high) and float(row["value"]).is_integer()
-    return 0 if is_count else count_decimals([row["value"]])
+def _find_counts(run: RunTables, rows: Sequence[Row]) -> set[str]:
+    """Return the metrics whose values are whole numbers without a largest value."""
+    others = set[str]()
+    for row in rows:
+        _, high = read_bounds(views.get_definition(run, get_title(row)).values)
+        if not (math.isinf(high) and float(row["value"]).is_integer()):
+            others.add(row["metric"])
+    return {row["metric"] for row in rows} - others
 
 
 def _build_groups(
@@ -656,10 +668,10 @@ def _pivot(
     direction: Direction,
 ) -> list[tuple[Column, _Cells]]:
     """Return a column for each value of ``across``, with the cells by the values of ``names``."""
-    columns = []
+    columns, places = [], count_decimals(row["value"] for row in rows)
     for name in order:
         inside = {_get_key(row, names): row for row in rows if row[across] == name}
-        cells = _rank_cells(inside, direction)
+        cells = _rank_cells(inside, direction, places)
         for head in [head for head, row in inside.items() if row["worst"]]:
             cells[head] = replace(cells[head], mark=_WORST)
         counts = _count_units(inside.values()).text if across == "group" else ""
@@ -701,7 +713,7 @@ def _measure_gaps(
         head: [row["value"] for row in own] for head, own in group_rows(compared, names).items()
     }
     spreads = {head: max(own) - min(own) for head, own in means.items() if len(own) > 1}
-    places = count_decimals(spreads.values())
+    places = count_decimals(row["value"] for row in rows)
     cells = {head: number_cell(spread, places) for head, spread in spreads.items()}
     for head in cells.keys() & largest.keys():
         test = largest[head]

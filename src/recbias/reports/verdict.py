@@ -400,14 +400,16 @@ def render_junit(run: RunTables) -> str:
     root = Element("testsuites", {"name": _escape(build_verdict(run).line), **texts})
     suite = SubElement(root, "testsuite", {"name": name, **texts})
     for row in rows:
-        place = ", ".join(str(row[key]) for key in ("dataset", "group", "target") if row[key])
+        check = checks[id(row)]
         texts = {
             "classname": _escape(f"{name}.{row['model']}"),
-            "name": _escape(f"{views.get_title(row)} {row['limit']} [{place}]"),
+            "name": _escape(f"{check.subject}: {check.limit} [{row['dataset']}]"),
         }
         case = SubElement(suite, "testcase", {**texts, "time": "0"})
+        key = {"name": "metric", "value": _escape(views.get_title(row))}
+        SubElement(SubElement(case, "properties"), "property", key)
         if tag := _choose_tag(row):
-            message = f"{row['verdict']}: {checks[id(row)].sentence}"
+            message = f"{row['verdict']}: {check.sentence}"
             SubElement(case, tag, {"message": _escape(message)})
     indent(root)
     declaration = '<?xml version="1.0" encoding="utf-8"?>'

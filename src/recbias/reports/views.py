@@ -931,15 +931,16 @@ def _is_repeated(comparisons: Comparisons, tested: Sequence[Definition]) -> bool
     metric = comparisons.metric
     if not metric.gap:
         return False
-    settings = {**metric.parameters, "gap": ""}
-    gaps = {
-        other.gap
-        for other in tested
-        if other.name == metric.name and {**other.parameters, "gap": ""} == settings
-    }
+    own = _identify_groups(metric)
+    gaps = {other.gap for other in tested if _identify_groups(other) == own}
     if metric.gap != "difference":
         return "difference" in gaps
     return comparisons.test == "welch_anova" and "" in gaps
+
+
+def _identify_groups(metric: Definition) -> tuple[object, ...]:
+    """Return what metrics of the same groups share, whichever pairs of them are tested."""
+    return metric.name, metric.by, metric.min_group, _drop_grouping(metric)
 
 
 @lru_cache(maxsize=2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -280,6 +280,22 @@ def count_decimals(values: Iterable[float]) -> int:
     return max(1, 4 - math.floor(math.log10(largest)))
 
 
+def add_places(
+    rows: Iterable[Mapping[str, Any]], names: Collection[str], by: str = "metric"
+) -> list[dict[str, Any]]:
+    """Return rows with ``places``: the decimals of the numbers of all rows of the same metric.
+
+    >>> rows = [{"metric": "year", "value": 1987.5}, {"metric": "nDCG", "value": 0.2}]
+    >>> [row["places"] for row in add_places(rows, ["value"])]
+    [1, 4]
+    """
+    numbers: dict[object, list[float]] = {}
+    for row in rows:
+        numbers.setdefault(row[by], []).extend(row[name] for name in names)
+    places = {key: count_decimals(own) for key, own in numbers.items()}
+    return [{**row, "places": places[row[by]]} for row in rows]
+
+
 def format_value(value: float, places: int) -> str:
     """Return a value with the given number of decimals; years have no thousands separator.
 
@@ -507,9 +523,13 @@ class Table:
             [at for at, column in enumerate(self.columns) if column.title in titles]
         )
 
-    def without_blanks(self) -> Table:
-        """Return the table without the columns that are blank in every row."""
-        filled = [at for at in range(len(self.columns)) if any(row[at].text for row in self.rows)]
+    def without_blanks(self, *kept: str) -> Table:
+        """Return the table without the columns that are blank in every row, but with ``kept``."""
+        filled = [
+            at
+            for at, column in enumerate(self.columns)
+            if column.title in kept or any(row[at].text for row in self.rows)
+        ]
         return self.select_columns(filled)
 
     def select_columns(self, positions: Sequence[int]) -> Table:
@@ -545,10 +565,8 @@ def tabulate(
 
 
 def tabulate_frame(title: str, frame: pd.DataFrame) -> Table:
-    """Return a data frame as a table: numbers with four digits, blank where they are undefined."""
-    columns = {
-        str(name).replace("_", " "): [_make_cell(value) for value in frame[name]] for name in frame
-    }
+    """Return a data frame as a table, with blanks for undefined numbers."""
+    columns = {str(name).replace("_", " "): [*_make_cells(frame, name)] for name in frame}
     heads = (
         Column(name, numeric=any(cell.is_number for cell in cells))
         for name, cells in columns.items()
@@ -556,12 +574,21 @@ def tabulate_frame(title: str, frame: pd.DataFrame) -> Table:
     return Table(title, tuple(heads), tuple(zip(*columns.values(), strict=True)))
 
 
-def _make_cell(value: object) -> Cell:
-    if isinstance(value, float):
-        return Cell("" if math.isnan(value) else f"{value:.4g}", value)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return Cell(text, float(text) if is_number else math.nan)
+_EVIDENCE = frozenset({"p", "p_adjusted", "e"})
+"""Columns of numbers of any size, which have four significant digits each."""
+
+
+def _make_cells(frame: pd.DataFrame, name: Hashable) -> Iterator[Cell]:
+    values = frame[name].tolist()
+    places = count_decimals(value for value in values if isinstance(value, float))
+    for value in values:
+        if isinstance(value, float):
+            text = f"{value:.4g}" if name in _EVIDENCE else format_value(value, places)
+            yield Cell("" if math.isnan(value) else text, value)
+        else:
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            yield Cell(text, float(text) if is_number else math.nan)
 
 
 def pick(*names: str) -> dict[str, Callable[[Mapping[str, Any]], str]]:

@@ -82,7 +82,8 @@ def write_reports(  # noqa: PLR0913  the settings of a report, each by name
     if measure_cost is not None:
         cost = measure_cost()
         run = replace(run, manifest={**run.manifest, **cost})
-        vars(content.run)["manifest"].update(cost)
+        for each in (content.run, named.run):
+            vars(each)["manifest"].update(cost)
     files = [*_render_files(content, named, formats)]
     paths = [_write_file(folder, name, text) for name, text in files]
     _record_digests(run, paths, None if "card" in formats else address)
@@ -129,7 +130,7 @@ def _render_files(
     if content.reference is not None:
         yield "reference.csv", content.reference.to_csv(index=False, lineterminator="\n")
     if run.manifest.get("checks") and not has_file(run.folder / "checks.xml"):
-        yield "checks.xml", render_junit(run)
+        yield "checks.xml", render_junit(named.run)
     if _FORMATS_WITH_PLOTS & {*formats}:
         yield from _render_figures(named, sorted({*IMAGES} & {*formats}))
     for name, render in _RENDERERS.items():

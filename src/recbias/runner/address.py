@@ -8,13 +8,14 @@ import hashlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import cache_from_source, resolve_name
 from pathlib import Path
 from typing import Any
@@ -287,9 +288,15 @@ def _compute_address(work: object, facts: Mapping[str, object], libraries: Itera
 def library_version(name: str) -> str:
     """Return the installed version of a package, blank where it is absent."""
     try:
-        return version(name)
+        package = distribution(name)
     except PackageNotFoundError:
         return ""
+    # its property parses the description and licences too
+    found = _VERSION.search(package.read_text("METADATA") or "")
+    return found[1] if found else package.version
+
+
+_VERSION = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 
 
 _LIBRARIES_ENVIRONMENT = (
@@ -303,7 +310,7 @@ _LIBRARIES_ENVIRONMENT = (
 def describe_environment() -> dict[str, Any]:
     """Return the versions, the commit and the platform of this run."""
     return {
-        "recbias": version("recbias"),
+        "recbias": library_version("recbias"),
         "commit": _find_commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),

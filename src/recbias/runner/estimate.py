@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from statistics import fmean
 from typing import Any, TypeAlias
 
 from recbias.core.context import (
@@ -213,7 +212,7 @@ def _extrapolate(
     if not values or not extent:
         return None
     nearest = min(values, key=lambda size: abs(math.log(size / extent)))
-    return fmean(values[nearest]) * extent / nearest
+    return sum(values[nearest]) / len(values[nearest]) * extent / nearest
 
 
 # ---- requests to language models ----

@@ -12,6 +12,7 @@ import pandas as pd
 from recbias.config.checks import Check
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.core import measures
+from recbias.core.measures import Bounds
 from recbias.runner.results import (
     FailedValue,
     ModelMeasurement,
@@ -103,7 +104,8 @@ def evaluate_checks(
     ]
     defined = [row for row in measurements if not row.missing]
     estimates = {_make_key(estimate.keys): estimate for estimate in collect_estimates(defined)}
-    judge = _Judge(metrics, estimates, failed, groups)
+    bounds = {row.metric.label: row.bounds for row in measurements}
+    judge = _Judge(metrics, estimates, bounds, failed, groups)
     return [row for check in checks for row in judge.evaluate(check)]
 
 
@@ -114,10 +116,12 @@ class _Judge:
     Args:
         metrics: The rows of ``metrics.csv`` that are checked.
         estimates: The values of all models by ``ESTIMATE_KEYS``.
+        bounds: Those of the values of each metric.
     """
 
     metrics: pd.DataFrame
     estimates: Mapping[tuple[str, ...], SystemEstimates]
+    bounds: Mapping[str, Bounds]
     failed: Sequence[FailedValue]
     groups: Sequence[ModelMeasurement]
 
@@ -170,7 +174,9 @@ class _Judge:
         estimate, pair = self.estimates.get(_make_key(row)), (row["model"], check.baseline)
         if estimate is not None and estimate.comparable and {*pair} <= {*estimate.systems}:
             test = compare_two(estimate, *pair)
-            return test["difference"], (test["ci_low"], test["ci_high"])
+            low, high = self.bounds[row["metric"]]
+            most = max(high - low, abs(test["difference"]))  # as in significance.csv
+            return test["difference"], (max(test["ci_low"], -most), min(test["ci_high"], most))
         others = metrics[metrics["model"] == check.baseline].to_dict("records")
         same = [other["value"] for other in others if _make_key(other) == _make_key(row)]
         return float(row["value"]) - float(same[0] if same else math.nan), undefined

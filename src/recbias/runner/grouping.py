@@ -13,8 +13,10 @@ from recbias.core.context import record_fact, warn
 from recbias.core.dataset import AnyArray, BoolArray
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, OutOfRange, UnknownName
 from recbias.core.grouping import (
+    NAMED,
     Groups,
     UncertainGroups,
+    describe_quantiles,
     group_by,
     parse_uncertain_label,
     read_uncertain_groups,
@@ -68,6 +70,8 @@ def form_groups(queries: Queries, grouping: Grouping) -> Groups | UncertainGroup
         _find_reference(uncertain, grouping)
         return uncertain
     groups = group_by(queries.labels, grouping.by, split_cells=True)
+    for name, text in describe_quantiles(queries.labels, grouping.by).items():
+        record_fact(f"{NAMED}{name}", text)
     if len(groups.names) < 2:
         message = f"all queries with the label {grouping.by!r} are in one group, {groups.names[0]}"
         raise NothingLeft(message, remedy="group by a label with at least two values")

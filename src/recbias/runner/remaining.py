@@ -9,13 +9,15 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from statistics import fmean
 
 from recbias.core.context import StageRecord
 from recbias.runner.plan import Stage
 
 _LEAST_SHOWN = 10.0
 """The least seconds that are said to be left: the reports, which are no stages, take some."""
+
+_MINOR = frozenset({"measure", "queries"})
+"""Kinds of stages that have no line without ``--verbose``."""
 
 
 class RemainingWork:
@@ -41,7 +43,8 @@ class RemainingWork:
         workers: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._waiting = {stage.digest: stage for stage in stages}
+        self._stages = {stage.digest: stage for stage in stages}
+        self._waiting = dict(self._stages)
         self.n_stages = len(self._waiting)
         self._stored = frozenset(stored)
         self._workers, self._clock = workers, clock
@@ -53,6 +56,15 @@ class RemainingWork:
     def n_done(self) -> int:
         """The number of stages that are computed, reused, failed or skipped."""
         return self.n_stages - len(self._waiting)
+
+    def count_shown(self, *, verbose: bool) -> str:
+        """Return how many of the stages that have a line are done: ``3/12``."""
+        shown = {
+            digest
+            for digest, stage in self._stages.items()
+            if verbose or not (stage.kind in _MINOR or digest in self._stored)
+        }
+        return f"{len(shown - self._waiting.keys())}/{len(shown)}"
 
     def start(self, stage: Stage) -> None:
         """Take note of a stage that starts to compute."""
@@ -87,7 +99,7 @@ class RemainingWork:
             return 0.0
         kinds = (stage.kind, "trial") if stage.kind == "fit" else (stage.kind,)
         similar = (self._seconds.get((kind, stage.subject)) for kind in kinds)
-        return next((fmean(seconds) for seconds in similar if seconds), None)
+        return next((sum(seconds) / len(seconds) for seconds in similar if seconds), None)
 
     def describe(self) -> str:
         """Return how many stages are done, and the time that is left if it is known."""
@@ -117,7 +129,7 @@ def is_notable(record: StageRecord) -> bool:
     """Return whether a stage is shown without ``--verbose``: if it was long, or failed itself."""
     if record.failure is not None:
         return not record.failure.because
-    return not (record.reused or record.kind in {"measure", "queries"})
+    return not (record.reused or record.kind in _MINOR)
 
 
 def render_title(record: StageRecord) -> str:

@@ -17,7 +17,7 @@ from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
 from recbias.core.measures import CHECKS, FAILURES, METRICS, SIGNIFICANCE
 from recbias.core.text import suggest
-from recbias.reports.run import REPAIR, RUN_COLUMNS, read_run, summarize_runs
+from recbias.reports.run import REPAIR, RUN_COLUMNS, name_groups, read_run, summarize_runs
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import collect_definitions, format_title, select_headline
 from recbias.runs.compare import compare_gaps, compare_runs, label_runs, pair_runs, read_frames
@@ -103,7 +103,7 @@ class Run:
         """The figures by the names of their files: ``run.figures["long-tail"].save("x.pdf")``."""
         from recbias.reports.render import Content
 
-        content = Content(read_run(self.folder))
+        content = Content(name_groups(read_run(self.folder)))
         return {figure.name: figure for figure in content.list_figures()}
 
     def report(self, formats: Sequence[str] = ("html",)) -> Path:
@@ -264,7 +264,9 @@ def examples(
     Returns:
         A row for each unit and model, with ``EXAMPLE_COLUMNS``. ``history`` (the latest item
         first), ``list`` and ``missed`` (test items that are not in the list) are tuples of titles,
-        or of ids where the items have no titles.
+        or of ids where the items have no titles. Where prompts are compared with a neutral one,
+        there is a row for each prompt, with the effect of its ``group``, its ``list``, and the
+        ``neutral`` list.
 
     Raises:
         MissingEvidence: The run has no values of single units, or no labels.

@@ -144,6 +144,11 @@ def compare_spreads(
     from scipy.special import stdtr, stdtrit
 
     size = means.shape[1]
+    if means[0].tolist() < means[1].tolist():  # the samples are the same, whichever model is a
+        covariance = np.roll(covariance, size, (0, 1))
+        test = compare_spreads(means[::-1], covariance, df, alpha, rng)
+        ends = {"ci_low": -test["ci_high"], "ci_high": -test["ci_low"]}
+        return test | ends | {name: -test[name] for name in ("difference", "statistic")}
     blocks = covariance[:size, :size], covariance[size:, size:]
     (a, b), (c, d) = (find_contenders(m, v) for m, v in zip(means, blocks, strict=True))
     first, second = means[0, a] - means[0, b], means[1, c] - means[1, d]

@@ -16,6 +16,7 @@ from recbias.reports.svg import (
     Spot,
     choose_look,
     list_spots,
+    list_spots_beside,
     place_labels,
     read_style_sheet,
 )
@@ -57,6 +58,14 @@ def test_labels_lie_within_the_frame_and_apart(points: list[tuple[float, float]]
             assert top >= FRAME[1]
             assert right <= FRAME[2]
             assert bottom <= FRAME[3]
+
+
+def test_the_name_of_a_single_point_does_not_cover_the_line_that_ends_there() -> None:
+    path = [(100.0 + x, 100.0 + x / 3) for x in range(0, 200, 4)]
+    (spot,) = place_labels(path[:1], [list_spots_beside(path[:1], "EASE")], FRAME, path)
+    assert spot is not None
+    left, top, right, bottom = spot.box()
+    assert not any(left < x < right and top < y < bottom for x, y in path)
 
 
 def compute_luminance(colour: str) -> float:
