@@ -47,27 +47,13 @@ report: {formats: [csv]}
 """
 
 NOISY = """
-from __future__ import annotations
-from dataclasses import dataclass
-from typing import ClassVar
+from recbias.models.baselines import MostPop
 
 
-@dataclass(frozen=True, kw_only=True)
-class Noisy:
-    \"\"\"A model that prints, and fails.\"\"\"
-    provides: ClassVar[frozenset] = frozenset({"lists"})
-    needs: ClassVar[frozenset] = frozenset({"train"})
-    libraries: ClassVar[tuple] = ()
-
-    def files(self, data):
-        return []
-
+class Noisy(MostPop):
     def fit(self, data, rng):
         print("printed by the model")
         raise ValueError("fit has failed")
-
-    def recommend(self, queries, k, data):
-        return None
 """
 
 
