@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 import recbias
 from recbias.core.errors import Faults
@@ -163,3 +164,52 @@ def test_a_claim_is_corrected_as_the_tests_of_the_run(tmp_path: Path) -> None:
     own = rows[rows["a"].isin(["ItemKNN", "MostPop"]) & rows["b"].isin(["ItemKNN", "MostPop"])]
     assert run.manifest["claim"]["p"] == pytest.approx(own["p_adjusted"].iloc[0])
     assert p["holm"] == pytest.approx(run.manifest["claim"]["p"])
+
+
+PROMPTS = Path(__file__).parents[2] / "configs" / "prompts.yaml"
+
+
+def make_prompt_spec(claim: dict[str, Any]) -> dict[str, Any]:
+    """Return the packaged audit of given lists, with a claim about the model ``theirs``."""
+    spec = yaml.safe_load(PROMPTS.read_text(encoding="utf-8"))
+    spec["dataset"]["items"] = str(PROMPTS.parent / spec["dataset"]["items"])
+    spec["queries"]["templates"] = str(PROMPTS.parent / spec["queries"]["templates"])
+    for model in spec["models"]:
+        model["path"] = str(PROMPTS.parent / model["path"])
+    return {**spec, "claim": {"model": "theirs", "direction": "higher", **claim}}
+
+
+def test_a_gap_of_a_metric_that_groups_units_of_its_own(tmp_path: Path) -> None:
+    metric = {"name": "mean_attribute", "label": "gender", "attribute": "price"}
+    spec = make_prompt_spec({"metric": metric, "by": "gender", "groups": ["male", "female"]})
+    result = recbias.multiverse(
+        {**spec, "multiverse": {"k": [5, 3]}}, out=tmp_path, progress=False
+    )
+    run = recbias.run(spec, out=tmp_path, progress=False)
+    rows = run.metrics[run.metrics["metric"].str.startswith("mean_attribute")]
+    values = rows.query("model == 'theirs'").set_index("group")["value"]
+    universe = result.universes.iloc[0]
+    assert universe["estimate"] == pytest.approx(
+        values["gender=male"] - values["gender=female"], abs=1e-12
+    )
+    assert universe["n"] == 12  # names, not prompts
+    assert run.manifest["claim"]["estimate"] == pytest.approx(universe["estimate"])
+    assert result.summary["joint_p"]["mean_z"] < 0.1
+    spec["claim"] |= {"by": "age", "groups": ["young", "old"]}  # not what the metric groups by
+    run = recbias.run(spec, out=tmp_path, progress=False)
+    assert "no values by unit" in run.manifest["claim"]["problem"]
+
+
+def test_a_claim_about_a_target(tmp_path: Path) -> None:
+    metric = {"name": "attribute_share", "attribute": "price"}
+    claim = {"metric": metric, "target": "price=$", "than": 0.1}
+    spec = make_prompt_spec(claim)
+    spec |= {"metrics": [metric], "checks": []}
+    run = recbias.run(spec, out=tmp_path, progress=False)
+    values = run.metrics.query("model == 'theirs'").set_index("target")["value"]
+    estimate = run.manifest["claim"]["estimate"]
+    assert estimate == pytest.approx(values["price=$"] - 0.1, abs=1e-12)
+    assert "price=$ of theirs" in run.manifest["claim"]["claim"]
+    spec["claim"]["target"] = "price=7"
+    run = recbias.run(spec, out=tmp_path, progress=False)
+    assert "no values by unit for the target 'price=7'" in run.manifest["claim"]["problem"]

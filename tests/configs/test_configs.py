@@ -33,12 +33,16 @@ NEED_A_SMALL_MODEL = {
         "eva.yaml",
         "human-cdial-gpt.yaml",
         "human-eva.yaml",
+        "multiverse-orientation.yaml",
     ),
 }
 SMALL_MODELS = ("CDial-GPT", "EVA2.0")
 DIALOGUES = ("dialogues.jsonl", "rated.jsonl")
 RATINGS = ("bias-ratings.jsonl", "quality-ratings.jsonl")
-NEED_SMOLLM2 = {"smollm2.yaml", "likelihood.yaml"}
+NEED_SMOLLM2 = {
+    *("smollm2.yaml", "likelihood.yaml", "multiverse-language-model.yaml"),
+    "multiverse-orientation.yaml",
+}
 
 
 ABSENT_FILES = {
@@ -72,7 +76,8 @@ def name_dataset(path: Path) -> str:
         return "goodbooks-10k"
     if path.parent.name == "chbias":
         return "chbias"
-    return "ml-10m" if path.stem == "ml-10m" else "ml-1m"
+    sizes = {"ml-10m": "ml-10m", "multiverse-language-model": "ml-100k"}
+    return sizes.get(path.stem, "ml-1m")
 
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
@@ -87,6 +92,7 @@ def test_every_config_plans(
         model = write_unigram_model(path.parent / "chbias-model", {})
         for name in SMALL_MODELS:
             shutil.copytree(model, path.parent / name)
+        (path.parent / "gemma-3-270m.gguf").touch()
         for kind, names in {"dialogues": DIALOGUES, "bias-ratings": RATINGS}.items():
             for name in names:
                 shutil.copy(path.parent / "quality" / f"{kind}.jsonl", path.parent / name)
@@ -100,7 +106,7 @@ def test_every_config_plans(
             (tmp_path / name).touch()
         data = tmp_path if dataset in ABSENT_FILES else request.getfixturevalue("real_data")
     plan, _ = api.plan(path, out=tmp_path, data=data)
-    assert len(plan.model_plans) >= 2
+    assert len(plan.model_plans) >= (1 if plan.experiment.claim else 2)
 
 
 @pytest.mark.parametrize("path", [path for path in SPECS if path.name in NEED_NO_DATA])

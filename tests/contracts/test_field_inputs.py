@@ -132,6 +132,21 @@ def spelled(item: str, known: str) -> Case:
     return case(f"item {item} for {known}", files, *says, lists={"path": "l.csv"})
 
 
+def joined(cell: str) -> Case:
+    """Return a training file of which one cell has several items."""
+    train = f'{PAIRS}7,"{cell}"\n8,13\n8,11\n9,14\n'
+    says = "train.csv: 1 of 4 items may be several in one cell, where each has a row of its own"
+    files = {"train.csv": train, "test.csv": f"{PAIRS}8,14\n9,11\n"}
+    return case(f"several ids: {cell}", files, says, value=1.0)
+
+
+def unlike(item: str) -> Case:
+    """Return a training file of which one item is no whole number as the others are."""
+    files = {"train.csv": f"{PAIRS}1,{item}\n1,11\n2,12\n", "test.csv": f"{PAIRS}2,11\n"}
+    says = "train.csv: 1 of 3 items may be no value or another form of a number"
+    return case(f"unlike the others: {item!r}", files, says, value=1.0)
+
+
 CLICKS = f"{PAIRS}1,7\n2,8\n1,9\n"
 IDS = [
     *map(spelled, ("0t", "t", "1", "1.0", "T", " t", "t.0"), ("t", "0t", "001", "001", *"ttt")),
@@ -160,6 +175,26 @@ IDS = [
         "dataset: u.csv: none of the 2 users",
         dataset={"users": "u.csv", "interactions": "i.csv"},
         split={"name": "random"},
+    ),
+    case(
+        "swapped columns of the test file",
+        {"train.csv": CLICKS, "test.csv": f"{PAIRS}8,1\n7,2\n"},
+        "its columns of users and items look swapped",
+    ),
+    *(joined(cell) for cell in ("11,12", "['11', '12']", "11|12", "[11 12]")),
+    case(
+        "several text ids in a cell",
+        {"train.csv": f'{PAIRS}u,a\nu,b\nv,c\nw,"a,b"\n', "test.csv": f"{PAIRS}u,c\n"},
+        "train.csv: 1 of 4 items may be several in one cell",
+        value=1.0,
+    ),
+    *(unlike(item) for item in ("1e1", "NULL", "nan", "-1", "10.0", "'10'", "\u200b10", "１０")),
+    case(
+        "several items in a cell of a list",
+        {"train.csv": CLICKS, "test.csv": f"{PAIRS}1,8\n", "l.csv": f'{RANKS}1,8,1\n1,"7,9",2\n'},
+        "l.csv: 1 of 2 items may be several in one cell, where each has a row of its own: '7,9'",
+        value=1.0,
+        lists={"path": "l.csv"},
     ),
     case(
         "one item of two",
@@ -197,6 +232,11 @@ TABLES = [
     rated("j.jsonl", AMAZON, "there is no column 'user_id'", "columns: {reviewerID: user_id}"),
     rated("k.json", AMAZON, "one JSON object a line", "pandas.read_json"),
     rated("l.tsv", '1\t"10\t5\n1\t11\t4\n2\t"10\t3\n', "as elliot", "item_id '\"10'", value=1.0),
+    rated("n.csv", "1::10::5\n1::11::4\n", "does not name the columns: '1,10,5'"),
+    rated("o.csv", marked("::"), "separated by double colons", value=1.0),
+    rated("p.csv", RATED.replace("\n", "\r"), "its lines end in CR only"),
+    rated("q.csv", "user_id,items\n1,10\n", "by columns: {items: item_id}"),
+    rated("r.csv", "user_id, item_id\n1, 10\n", "by columns: {' item_id': item_id}"),
     rated("m.tsv", 'user_id\titem_id\n1\t"10\n1\t11\n2\t"10\n', value=1.0),
 ]
 
@@ -214,12 +254,23 @@ LIGHTGCN = {"train.txt": "0 0 1 2\n1 0 2 3\n2 0 3 4\n", "test.txt": "0 0 4 5\n1 
 MASKED = {"train.csv": f"{PAIRS}u,a\nu,b\nv,a\nv,c\nw,a\n", "test.csv": f"{PAIRS}u,c\nw,c\n"}
 
 
-def masked(name: str, filler: str) -> Case:
+def masked(name: str, filler: str, mask: str = "-3.4028235e+38") -> Case:
     """Return lists padded with the most popular item or with -1: only c and b are recommended."""
-    rows = f"u,c,1.5\nu,{filler},-3.4028235e+38\nw,c,1\nw,b,.5\nw,-1,-inf\n"
+    rows = f"u,c,1.5\nu,{filler},{mask}\nw,c,1\nw,b,.5\nw,-1,-inf\n"
     files = {**MASKED, "l.csv": SCORES + rows}
     says = "l.csv: 2 rows are excluded as masks"
     return case(name, files, says, value=1.0, metric="ARP", lists={"path": "l.csv"})
+
+
+JSON_RANKS = '{"u": {"c": 1, "b2": 2}, "w": {"c": 1, "b": 2}}'
+
+
+def scored(
+    name: str, file: str, text: str, value: float | None, *says: str, order: str = "auto"
+) -> Case:
+    """Return lists of u and w, whose relevant item is c."""
+    lists = {"path": file, "order": order}
+    return case(name, {**MASKED, file: text}, *says, value=value, metric="MRR", lists=lists)
 
 
 TOOLS = [
@@ -254,6 +305,22 @@ TOOLS = [
     ),
     masked("seen items", "a"),
     masked("padding", "-1"),
+    *(masked(f"mask {mask}", "a", mask) for mask in ("-1e10", "-1e9", "-65504", "-1e30")),
+    case(
+        "another mask",
+        {**MASKED, "l.csv": f"{SCORES}u,c,1.5\nu,a,-9999\nw,c,1\nw,b,.5\n"},
+        "if the score -9999 masks an item, leave out the rows that have it",
+        lists={"path": "l.csv"},
+    ),
+    scored("json", "l.json", JSON_RANKS, None, "count up in each list", "set order: rank"),
+    scored("json ranks", "l.json", JSON_RANKS, 1.0, order="rank"),
+    scored("json scores", "l.json", JSON_RANKS, 0.5, order="score"),
+    scored("scores from 1", "l.csv", f"{SCORES}u,c,1\nu,b2,2\nw,c,1\nw,b,2\n", 0.5,
+           "count up in each list, as ranks do: if they are ranks, columns: {score: rank}"),
+    scored("TREC with CR LF, tabs and a mark of order", "l.run",
+           "\ufeffu\tQ0\tc\t0\t9e-1\tx\r\nw\tQ0\tc\t0\t.8\tx\r\n", 1.0),
+    scored("an index of pandas", "l.csv", ",item,score,user,rank\n0,c,.9,u,1\n1,c,.9,w,1\n", 1.0,
+           "user is the query_id"),
 ]  # fmt: skip
 
 

@@ -170,6 +170,8 @@ def test_damaged_and_oversized_gzip_files(tmp_path: Path, read: Any) -> None:
         (rated, "a.csv", "user_id,item_id,rating\nu,i,5\n,j,4\n", "user_id is empty", 3),
         (rated, "a.csv", "user_id,item_id,rating\nu,i,\n", "rating is empty", 2),
         (rated, "a.csv", "user_id,movie\nu,i\n", "no column 'item_id'", 1),
+        (rated, "a.csv", "PK\x03\x04", "is a file of zip or Excel, not of text", 0),
+        (rated, "a.csv", "PAR1", "is a file of Parquet, not of text", 0),
         (rated, "a.inter", "user_id:token\tmovie:token\n1\t2\n", "no column 'item_id'", 1),
         (rated, "a.inter", "user_id:token\titem_id:token\n1\t2\n1\n", "has 1 cells", 3),
         (rated, "a.inter", "user_id\tmovie\n1\t2\n", "no column 'item_id'", 1),

@@ -61,6 +61,14 @@ def test_words_that_express_a_gender_are_replaced(text: str, expected: str | Non
         ("got her another drink, got her drink", "got him another drink, got his drink"),
         ("They refused her service and her card", "They refused him service and his card"),
         ("It took her forever; tell her hello", "It took him forever; tell him hello"),
+        (
+            "I watched her fold; it cost her ten dollars",
+            "I watched him fold; it cost him ten dollars",
+        ),
+        (
+            "I followed her upstairs, heard her complain",
+            "I followed him upstairs, heard him complain",
+        ),
     ],
 )
 def test_her_has_the_role_that_its_sentence_gives(text: str, expected: str) -> None:

@@ -129,9 +129,7 @@ def test_only_rows_of_the_dataset_are_used(tmp_path: Path) -> None:
     assert lists.outside.tolist() == ["x"]
 
 
-MASKS = (
-    "are excluded as masks: a score of minus infinity or the minimum of float32, or the item -1"
-)
+MASKS = "are excluded as masks: a score of -1e8 or less, or the minimum of float16, or the item -1"
 
 
 def test_masked_items_are_excluded_and_counted(tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
     (conclusion,) = collect_conclusions(run)
     # y less x: 0.5 - 0.2 = 0.3, and 0.3 ± 0.1
     assert conclusion.sentence == (
-        "y has higher nDCG than x: 0.5000 against 0.2000, a difference of 0.3000 [0.2000, 0.4000]."
+        "y has a higher nDCG than x: 0.5000 against 0.2000, "
+        "a difference of 0.3000 [0.2000, 0.4000]."
     )
     assert conclusion.detail == (
         "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.004, 100 users. Higher "
@@ -291,7 +292,7 @@ def test_a_baseline_with_a_better_value_is_named_for_every_metric(tmp_path: Path
     run.manifest["models"] = [{"label": name, "name": name} for name in ("Random", "x", "y")]
     (conclusion,) = collect_conclusions(run)
     assert conclusion.more[0].startswith(
-        "x has higher Gini index than the baseline Random: 0.5000 against 0.1000"
+        "x has a higher Gini index than the baseline Random: 0.5000 against 0.1000"
     )
 
 

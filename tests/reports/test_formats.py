@@ -135,7 +135,7 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
     ]
     assert "](figures/accuracy-popularity.svg)" in text
     assert "| Random | MostPop |" in text
-    assert "\n- Queries: 5,949 users where age < 18\n" in text.replace("&lt;", "<")
+    assert "\n- Queries: 5,949 users (where age < 18)\n" in text.replace("&lt;", "<")
 
 
 @given(st.text())

@@ -150,30 +150,30 @@ def write_models(folder: Path, *names: str, **marks: bool) -> RunTables:
         (
             ("Random", "MostPop", "x", "y"),
             {},
-            "y has higher nDCG than x: 0.4000 against 0.3000, a difference of 0.1000",
+            "y has a higher nDCG than x: 0.4000 against 0.3000, a difference of 0.1000",
         ),
         (
             ("x", "y", "MostPop"),
             {},
-            "y has higher nDCG than x: 0.2000 against 0.1000, a difference of 0.1000",
+            "y has a higher nDCG than x: 0.2000 against 0.1000, a difference of 0.1000",
         ),
         (
             ("MostPop", "x"),
             {},
-            "x has higher nDCG than the baseline MostPop: 0.2000 against 0.1000",
+            "x has a higher nDCG than the baseline MostPop: 0.2000 against 0.1000",
         ),
         (
             ("x", "MostPop"),
             {},
-            "x has lower nDCG than the baseline MostPop: 0.1000 against 0.2000",
+            "x has a lower nDCG than the baseline MostPop: 0.1000 against 0.2000",
         ),
-        (("x", "MostPop"), {"MostPop": False}, "MostPop has higher nDCG than x: 0.2000 against"),
+        (("x", "MostPop"), {"MostPop": False}, "MostPop has a higher nDCG than x: 0.2000 against"),
         (
             ("MostPop", "x", "y", "z"),
             {"x": True},
-            "z has higher nDCG than y: 0.4000 against 0.3000",
+            "z has a higher nDCG than y: 0.4000 against 0.3000",
         ),
-        (("Random", "MostPop"), {}, "MostPop has higher nDCG than Random: 0.2000 against"),
+        (("Random", "MostPop"), {}, "MostPop has a higher nDCG than Random: 0.2000 against"),
     ],
 )
 def test_baselines_are_not_the_subject(
@@ -185,7 +185,7 @@ def test_baselines_are_not_the_subject(
     assert verdict.line.startswith(line)
     if names == ("x", "y", "MostPop"):  # it is better than all, which is said after the headline
         assert verdict.sentences[0].startswith(
-            "y has lower nDCG than the baseline MostPop: 0.2000"
+            "y has a lower nDCG than the baseline MostPop: 0.2000"
         )
 
 
@@ -213,7 +213,9 @@ def test_groups_come_before_models(tmp_path: Path) -> None:
     assert verdict.line.startswith(
         "nDCG is lower for gender=F (0.2000) than for gender=M (0.3000)"
     )
-    assert verdict.sentences[0].startswith("EASE has higher nDCG than ALS: 0.9000 against 0.1000")
+    assert verdict.sentences[0].startswith(
+        "EASE has a higher nDCG than ALS: 0.9000 against 0.1000"
+    )
     assert [tile.label for tile in verdict.tiles] == [
         "EASE: gap of nDCG by gender",
         "ALS: gap of nDCG by gender",
@@ -349,5 +351,5 @@ def test_an_overlap_says_what_its_scale_is(tmp_path: Path) -> None:
     verdict = build_verdict(
         write_run(tmp_path, [state("chat", 0.2, "list_overlap")], [], [metric])
     )
-    assert verdict.line == "chat has list overlap 0.2000 (1 for identical lists)."
+    assert verdict.line == "List overlap is 0.2000 with chat (1 for identical lists)."
     assert verdict.tiles[0].note == "chat; 1 for identical lists"

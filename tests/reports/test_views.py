@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from recbias.core.errors import MissingRun
-from recbias.core.measures import METRICS, Direction
+from recbias.core.measures import METRICS, TRIALS, Direction
 from recbias.reports.render import count_asked, describe_data
-from recbias.reports.run import RunTables, read_run
+from recbias.reports.run import RunTables, read_responses, read_run, read_trials
 from recbias.reports.tables import build_reply_tables, tabulate_searches
 from recbias.reports.views import (
     POPULARITY,
@@ -71,7 +71,7 @@ def test_data_and_settings_are_described(tmp_path: Path) -> None:
     assert dict(describe_data(run)) == {
         "Dataset": "ml-1m: 5,949 users, 2,810 items, 571,531 interactions",
         "Filters": "threshold (at least 4), k_core (k 10)",
-        "Queries": "5,949 users where age < 18",
+        "Queries": "5,949 users (where age < 18)",
         "Split": "random (test 0.2, validation 0, folds 1)",
         "List length k": "10",
         "Seed": "42",
@@ -173,15 +173,26 @@ def test_a_search_is_a_row_with_its_best_trial_and_the_importances(tmp_path: Pat
         ("metrics.csv", None, "metrics.csv does not exist"),
         ("metrics.csv", "", "cannot be read"),
         ("metrics.csv", ",".join(METRICS.names) + "\na,b,1,1,m,ten,,,,,,,,\n", "cannot be read"),
+        ("metrics.csv", "dataset,model\n", "it has no column 'seed'"),
+        ("trials.csv", "hello\n", "it has no column 'dataset'"),
+        ("trials.csv", ",".join(TRIALS.names) + "\nd,m,1,1,1,0.1,done,1,,{\n", "no JSON"),
+        ("responses.jsonl", '{"dataset": "d", "mod', "not a response of a run"),
+        ("responses.jsonl", "[1]\n", "not a response of a run"),
     ],
 )
 def test_the_error_for_a_folder_without_a_run_has_a_remedy(
     tmp_path: Path, name: str, text: str | None, message: str
 ) -> None:
     make_run(tmp_path)
-    (tmp_path / name).unlink()
+    (tmp_path / name).unlink(missing_ok=True)
     if text is not None:
         (tmp_path / name).write_text(text, encoding="utf-8")
+
+    def read() -> None:
+        run = read_run(tmp_path)
+        list(read_trials(run))
+        list(read_responses(run.folder))
+
     with pytest.raises(MissingRun, match=message) as caught:
-        read_run(tmp_path)
+        read()
     assert "recbias run" in caught.value.remedy

@@ -73,7 +73,7 @@ _SAMPLE = "sample"
 _MOST_UNIVERSES = 1_000
 """The largest number of universes that are run."""
 
-_OF_THE_CLAIM = ("metric", "by", "groups", "model", "against", "correction")
+_OF_THE_CLAIM = ("metric", "target", "by", "groups", "model", "against", "correction")
 """Choices that are keys of the claim."""
 
 _UNUSED = ("checks", "tests", "report", "track", "claim", KEY)

@@ -12,7 +12,6 @@ import typer
 
 from recbias.cli.output import command, print_line
 from recbias.core.errors import (
-    MalformedLine,
     MixedRuns,
     NothingLeft,
     UnknownColumn,
@@ -21,7 +20,6 @@ from recbias.core.errors import (
 from recbias.core.files import has_file, to_local_path
 from recbias.core.text import suggest
 from recbias.data.sentences import read_dialogues
-from recbias.formats.json_files import read_records
 from recbias.formats.ratings import (
     MODELS,
     QUERY,
@@ -35,7 +33,7 @@ from recbias.formats.ratings import (
     write_sheets,
 )
 from recbias.formats.tables import read_text_table
-from recbias.reports.run import to_records
+from recbias.reports.run import read_responses, to_records
 from recbias.runs.tables import find_run
 
 _Labels: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -156,14 +154,12 @@ def _list_responses(word: str, out: Path) -> Iterator[_Response]:
     if not has_file(path):
         remedy = "name a run whose models give responses"
         raise NothingLeft("the run has no responses", where=str(path.parent), remedy=remedy)
-    for number, record in read_records(path):
-        place, context = f"{path}:{number}", {"context": record.get("prompt")}
-        try:
-            names = [str(record[key]) for key in ("dataset", "model", "query_id")]
-            answer = "" if record["reply"] is None else str(record["reply"])
-        except KeyError as error:
-            raise MalformedLine("not a response of a run", where=place) from error
-        yield _Response(names[0], names[1], names[2], answer, context, place)
+    for place, response in read_responses(path.parent):
+        dataset, model, query_id = (str(response[k]) for k in ("dataset", "model", "query_id"))
+        answer = "" if response["reply"] is None else str(response["reply"])
+        yield _Response(
+            dataset, model, query_id, answer, {"context": response.get("prompt")}, place
+        )
 
 
 def _get_label(labels: _Labels, query_id: str, by: str, option: str) -> object:

@@ -374,6 +374,7 @@ class ClaimSpec:
 
     Args:
         metric: A metric with a value for each unit: ``nDCG``, ``nDCG@5``, or an entry.
+        target: The target of the metric, as in ``metrics.csv``: ``within 3 sd``, ``price=1``.
         model: The label of the model.
         against: The label of the model to compare with. Without it, the gap of ``model`` is
             compared with 0, or its value with ``than``.
@@ -389,6 +390,7 @@ class ClaimSpec:
     """
 
     metric: str | dict[str, Any]
+    target: str | None = None
     model: str
     against: str | None = None
     by: str | None = None

@@ -30,7 +30,13 @@ from recbias.core.dataset import (
 from recbias.core.errors import Contradiction, Leakage, MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
 from recbias.formats.delimited import BadLines, Table
-from recbias.formats.identifiers import align_columns, check_ids, encode, list_some
+from recbias.formats.identifiers import (
+    align_columns,
+    check_ids,
+    encode,
+    list_some,
+    question_ids,
+)
 from recbias.formats.interactions import (
     InteractionLayout,
     detect_layout,
@@ -192,11 +198,14 @@ def _encode_ids(
     empty = pa.array([], pa.string())
     columns = [empty if table is None else table[name] for table in (rows, attributes)]
     ids, (row_codes, codes) = encode(*columns)
+    noun = f"{name.removesuffix('_id')}s"
+    if source := rows or attributes:
+        question_ids(ids.ids, noun, source.path.name)
     if attributes is not None:
         attributes.refuse_repeats(
             codes, lambda row: f"{name} {ids.ids[codes[row]]!r} has two rows"
         )
-        noun, of_rows = f"{name.removesuffix('_id')}s", ids.take(np.unique(row_codes))
+        of_rows = ids.take(np.unique(row_codes))
         check_ids(ids.ids[codes], of_rows, noun, str(attributes.path), may_lack=True)
     return ids, row_codes, codes
 
@@ -334,7 +343,10 @@ class GivenSplit:
                 users, items = _extend(users, [train.user_ids]), _extend(items, [train.item_ids])
                 has_item = bool((items.find(own.item_ids.ids) >= 0).any())
                 needs_users = len(train.user_ids) > 1 and not has_item
-            check = partial(check_ids, where=str(path), may_lack=True)
+            is_swapped = part != "train" and not {*users.find(own.item_ids.ids)} <= {-1}
+            is_swapped &= not {*items.find(own.user_ids.ids)} <= {-1}
+            remedy = "its columns of users and items look swapped" * is_swapped
+            check = partial(check_ids, where=str(path), may_lack=True, remedy=remedy)
             check(own.user_ids.ids, users, "users", is_needed=needs_users)
             check(own.item_ids.ids, items, "items", is_needed=part == "train")
 

@@ -22,7 +22,7 @@ from pyarrow import csv as arrow_csv
 from recbias.core.context import report_progress, warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Ids
 from recbias.core.errors import MalformedLine, UnknownColumn, UserError
-from recbias.core.text import suggest
+from recbias.core.text import find_nearest, suggest
 from recbias.formats.identifiers import find_repeat, to_texts
 from recbias.formats.text_files import (
     BOM,
@@ -307,7 +307,11 @@ def read_header(path: Path, layout: Layout) -> Header:
         size = stream.tell()
     where = f"{path}:{line}"
     text = decode(data, path, line).rstrip("\r\n")
-    names = split_line(text, layout.delimiter or " ", where) if text.strip() else []
+    if "\r" in text and not text.count('"'):
+        message, remedy = "its lines end in CR only", "save it with the line ends LF or CR LF"
+        raise MalformedLine(message, where=where, remedy=remedy)
+    text = text.replace(layout.delimiter or " ", layout.separator)
+    names = split_line(text, layout.separator, where) if text.strip() else []
     if not names:
         message, remedy = "the file is empty: there is no header", "name the columns in line 1"
         raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
@@ -325,11 +329,17 @@ def require_columns(
     """
     for name in needed:
         if name not in names:
-            message, remedy = f"there is no column {name!r}", suggest(name, names)
-            if renames and names:
-                remedy += f"; another column is renamed by columns: {{{names[0]}: {name}}}"
-            error = UnknownColumn(message, where=where, remedy=remedy)
+            remedy = suggest_column(name, names, needed) if renames else suggest(name, names)
+            error = UnknownColumn(f"there is no column {name!r}", where=where, remedy=remedy)
             raise explain_header(error, names, needed)
+
+
+def suggest_column(name: str, names: Sequence[str], used: Collection[str]) -> str:
+    """Return the help for a missing column: the nearest ``names``, and how one is renamed."""
+    others = find_nearest(name, names) or [other for other in names if other not in used]
+    shown = others and (others[0] if others[0] == others[0].strip() else repr(others[0]))
+    renaming = f"; another column is renamed by columns: {{{shown}: {name}}}" if shown else ""
+    return suggest(name, names) + renaming
 
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:
@@ -342,12 +352,15 @@ def refuse_same_names(names: Sequence[str], where: str) -> None:
 
 
 def explain_header(
-    error: UserError, names: Sequence[str], needed: Collection[str] = ()
+    error: UserError,
+    names: Sequence[str],
+    needed: Collection[str] = (),
+    example: str = "user_id,item_id,rating",
 ) -> UserError:
     """Return the error of a column; with no ``needed`` or similar name, a row may be the first."""
     if not {*needed}.isdisjoint(names) or "did you mean" in error.remedy:
         return error
-    remedy = "write the names of the columns in a line above it, as in user_id,item_id,rating"
+    remedy = f"write the names of the columns in a line above it, as in {example}"
     if any(map(is_number, names)):
         message = f"the first line does not name the columns: {shorten(','.join(names))}"
         return MalformedLine(message, where=error.where, remedy=remedy)

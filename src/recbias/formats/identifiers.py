@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, Attributes, Codes, Ids, Vocabulary
+from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, Ids, Vocabulary
 from recbias.core.errors import UnknownIdentifier
 from recbias.core.text import suggest
 
@@ -108,6 +110,45 @@ def check_ids(  # noqa: PLR0913  what is compared, and how it is said
     if spelling or not may_lack:
         count = f"{name}: {unknown.size:,} of {ids.size:,} {noun} are not in the dataset"
         warn(": ".join(filter(None, [count, spelling])))
+
+
+_WHOLE = r"^[0-9]+$"
+_SEVERAL = r"^\[.*\]$|^\{.*\}$|^[0-9]+(?:[,;| ]+[0-9]+)+$"
+_ODD = r"^[^\pL\pN]*[\p{Nd}.,']+(?:[eE][+-]?\p{Nd}+)?[^\pL\pN]*$"
+NO_VALUE = r"(?i:nan|<na>|nat|#?n/a)|null|NULL"
+"""How other programs write a missing cell as text; Null is a name."""
+
+
+def question_ids(ids: Ids, noun: str, name: str) -> None:
+    """Warn of identifiers of a file that may be several, no value, or numbers written otherwise.
+
+    Args:
+        ids: The different identifiers.
+        noun: What they denote.
+        name: The file.
+    """
+    texts = pa.array(ids, pa.string())
+
+    def find(pattern: str) -> BoolArray:
+        return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False))
+
+    is_plain = find(_WHOLE)
+    if is_plain.all():
+        return
+    known = {*ids}
+    is_joined = find(_SEVERAL)
+    for row in np.flatnonzero(find("[,;|]") & ~is_joined):
+        is_joined[row] = known.issuperset(part.strip() for part in re.split("[,;|]", ids[row]))
+    is_odd = find(f"^(?:{NO_VALUE}|None)$")
+    if 2 * np.count_nonzero(is_plain) >= ids.size:
+        is_odd |= find(_ODD) & ~is_plain & ~is_joined
+    for is_found, problem in (
+        (is_joined, "may be several in one cell, where each has a row of its own"),
+        (is_odd, "may be no value or another form of a number, and are read as written"),
+    ):
+        if is_found.any():
+            count = f"{np.count_nonzero(is_found):,} of {ids.size:,} {noun}"
+            warn(f"{name}: {count} {problem}: {list_some(ids[is_found])}")
 
 
 def list_some(ids: Ids) -> str:

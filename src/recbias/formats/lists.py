@@ -35,9 +35,9 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.queries import Queries
-from recbias.core.text import normalize_name, suggest
-from recbias.formats.delimited import Kind, Layout, explain_header, read_table
-from recbias.formats.identifiers import check_ids
+from recbias.core.text import normalize_name
+from recbias.formats.delimited import Kind, Layout, explain_header, read_table, suggest_column
+from recbias.formats.identifiers import check_ids, question_ids
 from recbias.formats.json_files import read_queries
 from recbias.formats.tables import (
     PARQUET,
@@ -88,8 +88,10 @@ _ALIASES: Mapping[str, frozenset[str]] = {
 _ITEMS = "items"  # the column in which LensKit stores the items of a list
 _SHAPE = "{query: {item: score}} or {query: [item, ...]}"
 
-_MASK = -3.4e38
-"""Scores up to here, as minus infinity and the minimum of float32, mask an item."""
+_MASK = -1e8
+"""Scores up to here, as minus infinity, -1e9 and the minimum of float32, mask an item."""
+
+_MASK_FLOAT16 = float(np.finfo(np.float16).min)
 
 _PADDING = "-1"
 """The item with which tools fill a short list."""
@@ -269,7 +271,7 @@ def read_rows(
         UnknownColumn: There is no column for the query or the item, or neither rank nor score.
         MalformedLine: A line does not fit the layout, two columns match the same role, an
             identifier is empty, or a rank or score is not a number.
-        AmbiguousLayout: The numbers of an ``elliot`` file may be ranks or scores.
+        AmbiguousLayout: The numbers of an ``elliot`` or ``ranx`` file may be ranks or scores.
         Contradiction: The layout has no names of columns, or two are the same after renaming.
     """
     require_file(path)
@@ -288,10 +290,13 @@ def read_rows(
         warn("; ".join([f"{path.name} was read as {used_layout}", *shown, *inferred]))
     if used_layout == "trec":
         rows = _rank_equal_ranks(rows)
-    if used_layout == "elliot" and order == "auto" and _may_be_ranks(rows):
-        message = f"its numbers count up in each list, as ranks do, or scores: {rows.show_first()}"
-        remedy = "set order: rank, or order: score"
-        raise AmbiguousLayout(message, where=rows.place(0), remedy=remedy)
+    if order == "auto" and _may_be_ranks(rows):
+        if used_layout in {"elliot", "ranx"}:
+            counted = "its numbers count up in each list, as ranks do, or scores"
+            message, remedy = f"{counted}: {rows.show_first()}", "set order: rank, or order: score"
+            raise AmbiguousLayout(message, where=rows.place(0), remedy=remedy)
+        remedy = f"if they are ranks, columns: {{{content.roles['score']}: rank}}"
+        warn(f"{path.name}: the scores count up in each list, as ranks do: {remedy}")
     return _select_order(rows, order)
 
 
@@ -337,7 +342,9 @@ def _rank_equal_ranks(rows: ListRows) -> ListRows:
 
 
 def _may_be_ranks(rows: ListRows) -> bool:
-    """Return whether the scores of each list are whole numbers that count up, also with gaps."""
+    """Return whether the scores of each list, without ranks, are whole numbers that count up."""
+    if {"rank", "score"} & {*rows.frame} != {"score"}:
+        return False
     scores = rows.frame["score"]
     if (scores < 0).any() or (np.rint(scores) != scores).any():
         return False
@@ -366,8 +373,8 @@ def _select_order(rows: ListRows, order: ListOrder) -> ListRows:
 def order_rows(rows: ListRows, dataset: str = "") -> ListRows:
     """Return the rows of a dataset, list by list, the best item first.
 
-    Rows that mask an item, with a score of minus infinity or the minimum of float32, or that fill
-    a list, with the item -1, are excluded with a warning.
+    Rows that mask an item, with a score of -1e8 or less or the minimum of float16, or that fill a
+    list, with the item -1, are excluded with a warning.
 
     Raises:
         UnknownIdentifier: No row belongs to the dataset.
@@ -377,9 +384,9 @@ def order_rows(rows: ListRows, dataset: str = "") -> ListRows:
     rows = rows.of_dataset(dataset)
     is_masked = rows.item_ids.ids[rows.items] == _PADDING
     if rows.scores is not None:
-        is_masked |= rows.scores <= _MASK
+        is_masked |= (rows.scores <= _MASK) | (rows.scores == _MASK_FLOAT16)
     if n_masked := int(is_masked.sum()):
-        kinds = "a score of minus infinity or the minimum of float32, or the item -1"
+        kinds = "a score of -1e8 or less, or the minimum of float16, or the item -1"
         warn(f"{rows.path.name}: {n_masked:,} rows are excluded as masks: {kinds}")
         rows = rows.take(~is_masked)
     order = _sort(rows)
@@ -430,7 +437,8 @@ def check_list_ids(rows: ListRows, queries: Queries, data: TrainingData) -> None
             item is in the dataset.
     """
     where, asked, items = str(rows.path), queries.ids, data.train.item_ids
-    query_ids, item_ids = rows.query_ids.ids, rows.item_ids.ids
+    query_ids, item_ids = rows.query_ids.ids, rows.item_ids.ids[np.unique(rows.items)]
+    question_ids(item_ids, "items", rows.path.name)
     if _has_any(asked, query_ids) or not _has_any(data.train.user_ids, query_ids):
         is_swapped = _has_any(items, query_ids) and _has_any(asked, item_ids)
         remedy = "its columns of queries and items look swapped" if is_swapped else ""
@@ -470,9 +478,9 @@ class _Roles:
         roles = {role: name for role in _ALIASES if (name := _find_column(role, names, where))}
         for role in ("query_id", "item_id"):
             if role not in roles:
-                remedy = f"columns: {{{names[0]}: {role}}} renames one; {suggest(role, names)}"
+                remedy = suggest_column(role, names, roles.values())
                 error = UnknownColumn(f"no column {role!r}", where=where, remedy=remedy)
-                raise explain_header(error, names, roles.values())
+                raise explain_header(error, names, roles.values(), "query_id,item_id,rank")
         if not (self.ordered or {"rank", "score"} & set(roles)):
             remedy = (
                 "give each row a rank (1 is the best), a score, or both; "
@@ -524,14 +532,15 @@ def _read_run(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Co
     return _read_plain(path, "", ("query_id", "iteration", "item_id", "rank", "score", "tag"))
 
 
-def _read_json(path: Path, _order: ListOrder, _renamed: Mapping[str, str]) -> _Content:
+def _read_json(path: Path, order: ListOrder, _renamed: Mapping[str, str]) -> _Content:
     """Read a JSON file of lists; equal scores are in file order."""
-    queries, items, scores, locate = read_queries(path, _SHAPE, may_rank=True)
+    queries, items, numbers, locate = read_queries(path, _SHAPE, may_rank=True)
     if not set(map(type, items)) <= {str, int}:
         raise MalformedLine("an item is a text or a whole number", where=str(path))
     columns = {"query_id": queries, "item_id": [str(item) for item in items]}
     arrays = {name: pa.chunked_array([cells], pa.string()) for name, cells in columns.items()}
-    arrays |= {} if scores is None else {"score": pa.chunked_array([scores])}
+    if numbers is not None:
+        arrays["rank" if order == "rank" else "score"] = pa.chunked_array([numbers])
     return _Content(arrays, locate, in_order=True)
 
 

@@ -16,7 +16,7 @@ from recbias.core.context import warn
 from recbias.core.dataset import SEPARATOR, AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
 from recbias.formats.delimited import Table
-from recbias.formats.identifiers import to_texts
+from recbias.formats.identifiers import NO_VALUE, to_texts
 from recbias.formats.tables import refuse_unknown
 from recbias.formats.text_files import shorten
 
@@ -34,9 +34,6 @@ _ANSWERS = {
 
 _SYMBOLS = r"[\s$€£¥₹]|(?<=\d),(?=\d{3}(?:\D|$))"
 """Matches what ``number`` removes: spaces, signs of currencies, commas between thousands."""
-
-_NO_VALUE = r"(?i:nan|<na>|nat|#?n/a)|null|NULL"
-"""How other programs write a missing cell as text; Null is a name."""
 
 _LIST = r"\[\s*['\"].*\]"
 """How pandas writes a list to CSV."""
@@ -237,7 +234,7 @@ def _warn_of_labels(
     values, column = _split_cells(pd.Series(cells, dtype=object)), f"{file}: {name}"
     frame = _count_spellings(values[values.str.strip() != ""], counts)
     frame["key"] = frame["folded"].str.strip()
-    for value in frame["value"][frame["value"].str.strip().str.fullmatch(_NO_VALUE)]:
+    for value in frame["value"][frame["value"].str.strip().str.fullmatch(NO_VALUE)]:
         warn(f"{column} has the text {value!r} as a value; missing: [{value}] reads it as none")
     for value in frame["value"][frame["value"].str.fullmatch(_LIST)][:1]:
         remedy = "write the values as a|b"

@@ -250,7 +250,13 @@ def locate_row(path: Path, row: int) -> str:
 
 # ---- delimited text ----
 
-_SEPARATORS = {TAB: "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
+_SEPARATORS = {
+    TAB: "tabs",
+    ",": "commas",
+    ";": "semicolons",
+    "|": "vertical bars",
+    "::": "double colons",
+}
 
 _TYPED = re.compile(r"\s*([^:]+):(?:token|float)(?:_seq)?\s*")
 """A column in the header of a RecBole file: ``user_id:token``."""
@@ -285,7 +291,8 @@ def read_table_header(path: Path, *, announce: bool = True) -> _TableHeader:
     found = [usual] if usual and usual in line else [mark for mark in _SEPARATORS if mark in line]
     if not found and len(line.split()) > 1:
         message = f"the cells are separated by blanks: {shorten(line)}"
-        remedy = f"separate them by {_SEPARATORS[usual or TAB]}"
+        mark = _SEPARATORS[usual or TAB]
+        remedy = f"separate them by {mark}; line 1 names the columns, each other line is a row"
         raise MalformedLine(message, where=f"{path}:1", remedy=remedy)
     delimiter = found[0] if found else ","
     if announce and usual and found and delimiter != usual:

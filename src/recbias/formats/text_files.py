@@ -29,6 +29,14 @@ SAVE_AS_UTF_8 = "save the file as UTF-8"
 
 JSON_TO_TABLE = "write a table: pandas.read_json(path, lines=True).to_csv(table, index=False)"
 
+_OTHER_KINDS = {
+    b"\x1f\x8b": ("gzip", "name it .gz"),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", "unpack it, or pack it by gzip"),
+    b"PK\x03\x04": ("zip or Excel", "unpack it, or name it .xlsx"),
+    b"PAR1": ("Parquet", "name it .parquet"),
+}
+"""The first bytes of files of other kinds, and what to do with such a file."""
+
 MAX_RATIO, FREE_BYTES = 200, 64 * 2**20
 """A file may unpack to 200 times its size, or to 64 MiB."""
 
@@ -97,6 +105,10 @@ def open_binary(path: Path) -> Iterator[BufferedReader[Any]]:
         stream = BufferedReader(_Unpacked(file, path), 2**18) if is_packed else file
         try:
             start = stream.peek(1)[:64]
+            for mark, (kind, remedy) in _OTHER_KINDS.items():
+                if start.startswith(mark):
+                    message = f"is a file of {kind}, not of text"
+                    raise MalformedLine(message, where=str(path), remedy=remedy)
             if b"\0" in start or start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 message = "is UTF-16 or UTF-32, not UTF-8"
                 raise MalformedLine(message, where=f"{path}:1", remedy=SAVE_AS_UTF_8)

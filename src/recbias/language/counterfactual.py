@@ -263,6 +263,6 @@ def _governs_nouns(before: str, phrase: list[str], classes: list[str], head: int
         or re.search("[^sui']s$", last) is not None
         or "one" in modifiers
     )
-    if modifiers and before in _load_words()["count"]:
+    if modifiers and before in _load_words()["count"] | _load_words()["give"]:
         return is_given
     return before in _load_words()["give"] and is_given and following not in {"to", "back"}

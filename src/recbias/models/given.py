@@ -121,9 +121,10 @@ class GivenLists:
     if all are whole numbers, else as text) in a ``table``, and by the order of the file in the
     layouts of Elliot, RecBole and ranx. If there are both, scores must not increase with the rank.
     A TREC run whose ranks are equal within each list is ordered as by trec_eval: by score, equal
-    ones by item identifier from the last. Whole numbers of ``elliot`` that count up in each list
-    may be ranks or scores: ``order`` decides. Rows with a score of minus infinity or the minimum
-    of float32, which mask items, or with the item -1, which fills a list, are excluded.
+    ones by item identifier from the last. Whole numbers of ``elliot`` and ``ranx`` that count up
+    in each list may be ranks or scores: ``order`` decides. Rows with a score of -1e8 or less or
+    the minimum of float16, which mask items, or with the item -1, which fills a list, are
+    excluded.
 
     A query without a list in the file has an empty list, and lists of other queries are excluded.
     An item that is not in the dataset keeps its rank and is never relevant. Warnings report the
@@ -149,7 +150,7 @@ class GivenLists:
         WrongType: The file name does not fit a layout.
         MalformedLine: A line does not fit the layout, two columns match the same role, a rank or
             score is not a number, or the file holds no list.
-        AmbiguousLayout: The numbers of ``elliot`` may be ranks or scores.
+        AmbiguousLayout: The numbers of ``elliot`` or ``ranx`` may be ranks or scores.
         UnknownIdentifier: No query of the file is a query of the run or a user of the dataset, no
             item is in the dataset, or no row belongs to the dataset.
         BrokenContract: A list repeats an item or a rank, or has a score of NaN, scores that
@@ -251,6 +252,9 @@ class _FittedLists:
                 f"({int(is_seen.sum()):,} such items in {int(is_seen.any(axis=1).sum()):,} lists)"
             )
             remedy = "make the lists on the training set of this split, or set seen: keep"
+            lowest = np.nanmin(lists.scores) if self.rows.scores is not None else 0.0
+            if lowest < 0 and (lists.scores[is_seen] == lowest).all():
+                remedy = f"if the score {lowest:g} masks an item, leave out the rows that have it"
             raise BrokenContract(problem, where=self.rows.place(row), remedy=remedy)
 
 

@@ -230,7 +230,9 @@ def draw_rows(
     scale = axis.make_scale([end for row in rows for end in row.ends], left, right)
     elements = [svg.draw_x_axis(scale, scale.choose_ticks(7), top, total - 58)]
     title = svg.shorten(axis.title, int(svg.width() / svg.estimate_width("x")) - 4)
-    elements.append(svg.draw_title((right, total - 10), title, axis.note, "end"))
+    fits = svg.estimate_width(f"{title}  {axis.note}") < right
+    end = right if fits else svg.width() - _MARGIN
+    elements.append(svg.draw_title((end, total - 10), title, axis.note, "end"))
     for value, class_ in axis.lines.items():
         elements.append(
             svg.draw_line((scale.at(value), top), (scale.at(value), total - 58), class_)

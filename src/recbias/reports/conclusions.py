@@ -80,9 +80,9 @@ _SUPERLATIVES: Mapping[str, str] = {
     "none": "the {}",
 }
 _COMPARATIVES = {
-    "higher": ("higher {}", "lower {}"),
-    "lower": ("lower {}", "higher {}"),
-    "zero": ("{} nearer to 0", "{} farther from 0"),
+    "higher": ("a higher {}", "a lower {}"),
+    "lower": ("a lower {}", "a higher {}"),
+    "zero": ("a {} nearer to 0", "a {} farther from 0"),
 }
 """What better and worse values are, by the direction of the measure."""
 
@@ -309,7 +309,7 @@ _CONTRASTS = {
         "{name} {trend}, from {b} to {a}, with {model}.",
     ),
     "same": (
-        "{name} is {order} for {a} than for {b} with {share}, most with {model}: by {size}.",
+        "{name} is {order} for {a} than for {b} with {share}{most}: by {size}.",
         "{name} is {order} for {a} than for {b} with {model}: by {size}.",
     ),
     "sides": (
@@ -321,6 +321,10 @@ _CONTRASTS = {
         "Stating {stated} {changes} {alike} {than}{most}: by {size}.",
         "Stating {stated} {changes} {alike_share} {than}{most}: by {size}.",
         "Stating {a} {changes} {model} {than}: by {size}.",
+    ),
+    "spread": (
+        "{name} is {size} with {model}: from {full_b} to {full_a}.",
+        "{name} is {size} with {model}: from {b} to {a}.",
     ),
     "value": ("{name} of {a} and {b} is {signed} with {model}, more than by chance{too}.",),
     "other": (
@@ -348,6 +352,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     alike = [each for each in leads if (each["difference"] > 0) == is_positive]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
     is_same = is_same and leads[1:] == alike[1:] != []
+    has_most = any(each["difference"] != row["difference"] for each in alike[1:])
     words = {
         "name": f"{question.name}{target}{question.where}",
         "model": model,
@@ -367,7 +372,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         "changes": "changes the lists of",
         "than": f"{'more' if is_positive else 'less'} than repeating the neutral prompt does",
         "stated": a if is_same or not alike[1:] else "an identity",
-        "most": f", most{'' if is_same else f' {a}'} with {model}" * bool(alike[1:]),
+        "most": f", most{'' if is_same else f' {a}'} with {model}" * has_most,
         "farthest": ", most" * (row["test"] == "welch_anova"),
     }
     if row["test"] == TREND:
@@ -376,6 +381,10 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         return "same" if is_same else "sides", words
     if row["b"] == CONTROL:
         return "stated", words
+    if not question.metric.by and math.isclose(
+        question.get_value(row["model"]), row["difference"]
+    ):
+        return "spread", words
     is_value = math.isnan(row["mean_a"]) or math.isnan(row["mean_b"])
     return "value" if is_value else "other", words
 
@@ -648,7 +657,8 @@ def _describe_overall(
         value = format_estimate(row["value"], row["ci_low"], row["ci_high"], places)
         unit = name_unit(run, metric)
         n = f"{format_count(row['n'], unit)}." if unit and not math.isnan(row["n"]) else ""
-        return _Answer(f"{models[0]} has {name} {value}{scale}{better}.", _combine(n, undefined))
+        sentence = f"{_start(name)} is {value} with {models[0]}{scale}{better}."
+        return _Answer(sentence, _combine(n, undefined))
     detail = _combine("No test compares the models.", undefined)
     flags = views.flag_best([row["value"] for row in named], metric.direction)
     if metric.direction == "none" or all(flags):

@@ -237,8 +237,8 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
         name=name,
         title=f"{accuracy} against {bias} of {plain}, re-ranked",
         caption=(
-            f"From {plain} to its re-ranked versions, in the order of their setting, with "
-            "intervals of the difference in accuracy. Lines are 95% intervals."
+            f"Each line leads from {plain} to its versions by a re-ranker, in the order of their "
+            "setting. Vertical lines are 95% intervals of the difference in accuracy."
         ),
     )
 
@@ -318,7 +318,7 @@ def draw_groups(
             f"Limit of the gap: {checks[0]['limit']}." * (not checks[0]["group"])
             if checks
             else "",
-            "Models without a mark are not checked." * bool(checks and {*drawn} - checked),
+            "Models without ✓, ✗ or ? are not checked." * bool(checks and {*drawn} - checked),
             f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
         ),
     )

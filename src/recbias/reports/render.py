@@ -31,7 +31,7 @@ from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.examples import collect_examples
 from recbias.reports.gallery import Figure, draw_first_picture, draw_gallery, draw_narrow_groups
 from recbias.reports.published import build_reference_table
-from recbias.reports.run import RunTables, to_records
+from recbias.reports.run import RunTables, read_trials, to_records
 from recbias.reports.svg import Plot
 from recbias.reports.verdict import build_verdict
 from recbias.reports.wording import Cell, Safe, Table, format_count, format_setting, to_line
@@ -109,7 +109,7 @@ def _describe_queries(
     total = counts[0].get(f"{unit}s", 0) if counts else 0
     samples = f"{folds} disjoint samples of " if folds != 1 else ""
     text = f"{samples}{format_count(number, unit)}" + f" (of {total:,})" * (total > number)
-    return f"{text}{of} {format_setting(conditions)}".strip()
+    return f"{text}{of}" + f" ({format_setting(conditions)})" * bool(conditions)
 
 
 def count_asked(run: RunTables) -> str:
@@ -606,7 +606,7 @@ def render_json(run: RunTables, reference: pd.DataFrame | None = None) -> str:
         "conclusions": _render_list(map(asdict, collect_conclusions(run))),
         "metrics": _render_list(to_records(run.metrics)),
         "significance": _render_list(significance),
-        "trials": _render_list(tables.read_trials(run)),
+        "trials": _render_list(read_trials(run)),
         "importances": _render_list(importances),
         "reference": "null" if reference is None else _render_list(to_records(reference)),
         "checks": _render_list(run.manifest.get("checks", [])),

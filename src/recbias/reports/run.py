@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,15 @@ import pandas as pd
 
 from recbias.core.context import warn
 from recbias.core.errors import DataError, MissingRun, describe_exception
-from recbias.core.files import convert_read_errors, has_file, read_input, to_local_path
+from recbias.core.files import (
+    convert_read_errors,
+    has_file,
+    open_input,
+    read_input,
+    to_local_path,
+)
 from recbias.core.grouping import JOIN, NAMED
-from recbias.core.measures import METRICS, SIGNIFICANCE, TABLES, Table
+from recbias.core.measures import FIT_COLUMNS, METRICS, SIGNIFICANCE, TABLES, TRIALS, Table
 from recbias.formats.manifest import parse_manifest
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
@@ -247,7 +254,44 @@ def _read_table(table: Table, folder: Path) -> pd.DataFrame:
             )
     except (ValueError, pd.errors.ParserError) as error:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REMEDY) from error
+    for name in table.names:
+        if name not in frame:
+            raise MissingRun(f"it has no column {name!r}", where=str(path), remedy=REPAIR)
     return frame
+
+
+def read_trials(run: RunTables) -> list[dict[str, Any]]:
+    """Return the rows of ``trials.csv`` with the settings as a mapping.
+
+    Raises:
+        MissingRun: The file is damaged.
+    """
+    rows = [] if run.trials is None else to_records(run.trials)
+    try:
+        return [row | {"settings": json.loads(row["settings"])} for row in rows]
+    except ValueError as error:
+        where, message = str(run.folder / TRIALS.file), f"the settings are no JSON: {error}"
+        raise MissingRun(message, where=where, remedy=REPAIR) from error
+
+
+_RESPONSE_KEYS = frozenset({*FIT_COLUMNS, "query_id", "outcome", "reply"})
+
+
+def read_responses(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the content of each line of ``responses.jsonl``.
+
+    Raises:
+        MissingRun: The file is damaged.
+    """
+    path = folder / "responses.jsonl"
+    with open_input(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            where, response = f"{path}:{number}", None
+            with suppress(ValueError):
+                response = json.loads(line)
+            if not (isinstance(response, dict) and response.keys() >= _RESPONSE_KEYS):
+                raise MissingRun("it is not a response of a run", where=where, remedy=REPAIR)
+            yield where, response
 
 
 RUN_COLUMNS = (

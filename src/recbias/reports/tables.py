@@ -6,7 +6,6 @@ undefined values.
 
 from __future__ import annotations
 
-import json
 import math
 import string
 from collections import Counter, defaultdict
@@ -19,11 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from recbias.core.files import has_file, open_input
+from recbias.core.files import has_file
 from recbias.core.measures import ALL, DATASET, FIT_COLUMNS, SERVED, Direction, read_bounds
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
 from recbias.reports import views, wording
-from recbias.reports.run import RunTables, to_records
+from recbias.reports.run import RunTables, read_responses, read_trials, to_records
 from recbias.reports.views import (
     DIRECTION_LABELS,
     Comparisons,
@@ -380,8 +379,8 @@ def _tabulate_agreement(title: str, columns: Mapping[str, Sequence[float]]) -> T
     numbers = found.n[np.triu_indices(len(columns), 1)]
     n = " to ".join(map(str, sorted({int(numbers.min()), int(numbers.max())})))
     note = (
-        f"Kendall's tau-b between the orders of the {n} models: 1 the same, -1 reversed. Column n "
-        "is the metric in row n."
+        f"Kendall's tau-b between the orders of the {n} models by two metrics: 1 if they are the "
+        "same, -1 if one is the other reversed. Column n is the metric of row n."
     )
     return state_cutoff_once(_lay_out(title, ["metric"], cells, marks, [note]))
 
@@ -447,7 +446,7 @@ def _explain_checks(rows: Sequence[Row]) -> list[str]:
     undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
     notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
     if any(row["baseline"] for row in rows):
-        notes.append("Below or above a model: the value is the difference from that model.")
+        notes.append("Where the limit names a model, the value is the difference from that model.")
     if any(row["verdict"] == "undecided" for row in rows):
         notes.append("Undecided: the interval contains the limit, or the value is undefined.")
     if any(row["basis"] == "value" for row in rows):
@@ -822,7 +821,7 @@ def build_reply_tables(run: RunTables) -> list[Table]:
             heads,
             _REPEATS,
             {key: {name: found.get(name) for name in _REPEATS} for key, found in repeats.items()},
-            "Requests sent once more, unchanged. Same titles: at least one, in the same order.",
+            "Requests sent once more, unchanged. Same titles: one or more, in the same order.",
         ),
         _tabulate_counts(
             "Commonest titles without a matching item",
@@ -874,24 +873,22 @@ def _count_replies(
     counts: dict[_Head, Counter[str]] = defaultdict(Counter)
     titles: dict[_Head, Counter[tuple[str, str]]] = defaultdict(Counter)
     spellings: dict[str, str] = {}
-    path = run.folder / "responses.jsonl"
-    if not has_file(path):
+    if not has_file(run.folder / "responses.jsonl"):
         return counts, titles
-    with open_input(path) as stream:
-        for line in map(json.loads, stream):
-            if line["outcome"] is None:
-                continue
-            key, usage = (line["dataset"], line["model"]), line.get("usage") or {}
-            counts[key].update(("replies", str(line["outcome"])))
-            counts[key]["stored before"] += bool(line.get("cached"))
-            counts[key]["tokens in"] += usage.get("prompt_tokens", 0)
-            counts[key]["tokens out"] += usage.get("completion_tokens", 0)
-            parsed = line.get("parsed")
-            for rank in parsed if isinstance(parsed, list) else ():
-                if rank["title"] and rank["outcome"] in _UNMATCHED:
-                    words = " ".join(rank["title"].casefold().split())
-                    title = spellings.setdefault(words, rank["title"])
-                    titles[key][title, rank["outcome"]] += 1
+    for _, line in read_responses(run.folder):
+        if line["outcome"] is None:
+            continue
+        key, usage = (line["dataset"], line["model"]), line.get("usage") or {}
+        counts[key].update(("replies", str(line["outcome"])))
+        counts[key]["stored before"] += bool(line.get("cached"))
+        counts[key]["tokens in"] += usage.get("prompt_tokens", 0)
+        counts[key]["tokens out"] += usage.get("completion_tokens", 0)
+        parsed = line.get("parsed")
+        for rank in parsed if isinstance(parsed, list) else ():
+            if rank["title"] and rank["outcome"] in _UNMATCHED:
+                words = " ".join(rank["title"].casefold().split())
+                title = spellings.setdefault(words, rank["title"])
+                titles[key][title, rank["outcome"]] += 1
     return counts, titles
 
 
@@ -961,9 +958,3 @@ def _name_importances(shares: Mapping[str, float]) -> str:
     known = {name: share for name, share in shares.items() if not math.isnan(share)}
     ranked = sorted(known, key=lambda name: -known[name])
     return ", ".join(f"{name} {format_value(known[name], 2)}" for name in ranked) or "not known"
-
-
-def read_trials(run: RunTables) -> list[dict[str, Any]]:
-    """Return the rows of ``trials.csv`` with the settings as a mapping."""
-    rows = [] if run.trials is None else to_records(run.trials)
-    return [row | {"settings": json.loads(row["settings"])} for row in rows]

@@ -22,6 +22,7 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.core.grouping import group_by
+from recbias.core.measures import UnitScores
 from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.manifest import Claim
@@ -55,13 +56,25 @@ def evaluate_claim(plan: Plan, executor: Executor) -> Claim | None:
     return Claim(**row, n=int(estimates.n[0]))
 
 
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """What a metric measured of a model: units, by position in the list of ids, and their values.
+
+    ``groups`` are the codes of units that are not queries, such as the names of a race.
+    """
+
+    units: AnyArray
+    values: FloatArray
+    groups: AnyArray | None = None
+
+
 @dataclass(eq=False)
 class ClaimValues:
     """The values by unit and the groups of several plans, over one list of unit ids."""
 
     executor: Executor
     ids: dict[str, int] = field(default_factory=dict)
-    measured: dict[str, tuple[AnyArray, FloatArray]] = field(default_factory=dict)
+    measured: dict[tuple[Any, ...], _Values] = field(default_factory=dict)
     grouped: dict[tuple[Any, ...], tuple[AnyArray, AnyArray]] = field(default_factory=dict)
 
     def read_claim(self, plan: Plan, claim: ClaimSpec) -> tuple[Any, Any, Any]:
@@ -99,21 +112,12 @@ class ClaimValues:
 
         Over seeds and folds it is that of ``average_folds``, within the units of each group.
         """
-        wanted = normalize_name(label)
-        model_plans = [
-            each for each in plan.model_plans if normalize_name(each.model.label) == wanted
-        ]
-        if not model_plans:
-            labels = [each.model.label for each in plan.model_plans]
-            message = f"no model of the spec is called {label!r}"
-            raise UnknownName(message, where="claim", remedy=suggest(label, labels))
-        k = plan.experiment.k
-        parts = [self._read_stage(each, label, claim.metric, k) for each in model_plans]
-        units = np.concatenate([units for units, _ in parts])
-        values = np.concatenate([values for _, values in parts])
+        parts = self._read_parts(plan, label, claim)
+        units = np.concatenate([part.units for part in parts])
+        values = np.concatenate([part.values for part in parts])
         if len(parts) == 1:
             return units, values
-        folds = np.repeat(np.arange(len(parts)), [len(values) for _, values in parts])
+        folds = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
         present, codes = np.unique(units, return_inverse=True)
         averaged = average_folds(values, codes, folds, present.size)
         for group in () if claim.by is None else (0, 1):
@@ -124,26 +128,61 @@ class ClaimValues:
             averaged[at] = own[at]
         return present, averaged
 
-    def _read_stage(
-        self, model_plan: ModelPlan, label: str, metric: str | Mapping[str, Any], k: int
-    ) -> tuple[AnyArray, FloatArray]:
-        stage = _find_stage(model_plan, metric, k)
-        if stage.digest not in self.measured:
-            rows = [
-                row
+    def _read_parts(self, plan: Plan, label: str, claim: ClaimSpec) -> list[_Values]:
+        """Return what was measured of a model, in each fold and with each seed."""
+        wanted = normalize_name(label)
+        model_plans = [
+            each for each in plan.model_plans if normalize_name(each.model.label) == wanted
+        ]
+        if not model_plans:
+            labels = [each.model.label for each in plan.model_plans]
+            message = f"no model of the spec is called {label!r}"
+            raise UnknownName(message, where="claim", remedy=suggest(label, labels))
+        return [self._read_stage(plan, each, claim) for each in model_plans]
+
+    def _read_stage(self, plan: Plan, model_plan: ModelPlan, claim: ClaimSpec) -> _Values:
+        stage = _find_stage(model_plan, claim.metric, plan.experiment.k)
+        key = (stage.digest, claim.target, claim.by, claim.groups)
+        if key not in self.measured:
+            parts = {
+                row.group: row.units
                 for row in self.executor.value(stage)
-                if row.units is not None and not row.group and not row.target
-            ]
-            if not rows:
-                message = f"{describe_option(metric)} of {label} has no values by unit"
+                if row.units is not None and row.target == (claim.target or "")
+            }
+            names = self._name_groups(plan, claim) if claim.by and "" not in parts else ()
+            if "" in parts:
+                found = _Values(self._locate(parts[""].ids), parts[""].values)
+            elif names and {*names} <= parts.keys():
+                found = self._stack_groups({name: parts[name] for name in names})
+            else:
+                metric, model = describe_option(claim.metric), model_plan.model.label
+                of_target = f" for the target {claim.target!r}" if claim.target else ""
+                message = f"{metric} of {model} has no values by unit{of_target}"
                 raise MissingEvidence(message, remedy="choose a metric with a value for each unit")
-            units = self._locate(rows[0].units.ids)
-            self.measured[stage.digest] = units, rows[0].units.values
+            self.measured[key] = found
             self.executor.forget([stage])
-        return self.measured[stage.digest]
+        return self.measured[key]
+
+    def _stack_groups(self, sides: Mapping[str, UnitScores]) -> _Values:
+        """Return the units of both groups of a metric that groups units of its own."""
+        ids = [f"{name}: {each}" for name, units in sides.items() for each in units.ids]
+        values = np.concatenate([units.values for units in sides.values()])
+        sizes = [len(units.values) for units in sides.values()]
+        return _Values(self._locate(ids), values, np.repeat(np.array([1, 0], np.int8), sizes))
+
+    def _name_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[str, ...]:
+        queries = self.executor.value(plan.data_contexts[0].queries)
+        self.executor.forget(plan.data_contexts[0].stages)
+        return code_pair(queries, claim.by or "", claim.groups or ())[1]
 
     def read_groups(self, plan: Plan, claim: ClaimSpec) -> tuple[AnyArray, AnyArray]:
         """Return the units with a group, and 1 for the first group and 0 for the second."""
+        parts = self._read_parts(plan, claim.model, claim)
+        if own := [part for part in parts if part.groups is not None]:
+            units = np.concatenate([part.units for part in own])
+            members = np.concatenate([part.groups for part in own if part.groups is not None])
+            _, first = np.unique(units, return_index=True)
+            return units[first], members[first]
         queries = tuple(context.queries.digest for context in plan.data_contexts)
         key = (queries, claim.by, claim.groups)
         if key not in self.grouped:
@@ -273,7 +312,7 @@ def describe_claim(claim: ClaimSpec) -> str:
     >>> describe_claim(ClaimSpec(metric="nDCG", model="A", against="B", direction="higher"))
     'nDCG of A is higher than that of B'
     """
-    metric = describe_option(claim.metric)
+    metric = " ".join(filter(None, (describe_option(claim.metric), claim.target)))
     between = f" between {claim.groups[0]} and {claim.groups[1]}" if claim.groups else ""
     what = f"the gap by {claim.by}{between} in {metric}" if claim.by else metric
     if claim.against is not None:
