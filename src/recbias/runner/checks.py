@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -71,6 +72,15 @@ from recbias.runner.plan import (
 from recbias.runner.stages import add_labels, build_evidence, make_training_data
 from recbias.runner.tuning import find_perplexity_limit
 from recbias.statistics.paired import PairedTest
+
+
+@contextmanager
+def collect_fault(faults: list[UserError]) -> Iterator[None]:
+    """Add the error of a block to the faults, and go on after it."""
+    try:
+        yield
+    except UserError as error:
+        faults.append(error)
 
 
 def raise_faults(faults: Iterable[UserError]) -> None:
@@ -707,7 +717,7 @@ class _Preflight:
         claim, experiment = self.plan.experiment.claim, self.plan.experiment
         if claim is None or claim.by is None:
             return
-        from recbias.runner.claims import code_pair
+        from recbias.runner.verdicts import code_pair
 
         try:
             code_pair(self.executor.value(context.queries), claim.by, claim.groups or ())

@@ -13,10 +13,9 @@ from recbias.core.errors import Contradiction, MissingExtra
 from recbias.kernels import devices
 from recbias.runner import ray as ray_module
 from recbias.runner.execute import Executor
-from recbias.runner.options import Observer
-from recbias.runner.plan import Plan
-from recbias.runner.ray import RayTasks
+from recbias.runner.plan import Observer, Plan
 from recbias.runner.store import Store
+from recbias.runner.workers import RayTasks
 from support.specs import make_small_spec
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
