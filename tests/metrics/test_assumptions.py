@@ -150,6 +150,11 @@ def test_a_position_without_clicks_is_undefined(recwarn: pytest.WarningsRecorder
     assert "1 positions are undefined" in str(recwarn[0].message)
 
 
+def test_a_log_of_one_position_has_its_row_only() -> None:
+    log = make_log([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [1, 1, 1, 1, 1]])
+    assert read_rows(PositionBias(), make_evidence(log)) == {"position=1": 1.0}
+
+
 def test_clicks_and_exposure_over_an_assumed_exponent() -> None:
     # kind a is twice at position 1 with 1 click; b at 1 and 4 with 1 click
     # clicks: 1 / 2 - 1 / (1 + 4^-x) < 0 for x > 0, and 0 at 0; at 1: 1/2 - 4/5
@@ -175,6 +180,16 @@ def test_the_exponent_at_which_the_gap_of_users_turns() -> None:
     )
     assert values["exponent=0"] == pytest.approx(0.4)
     assert values["turns"] == pytest.approx(math.log2(5 / 3))
+
+
+@pytest.mark.parametrize("count", ["clicks", "exposure"])
+def test_a_group_that_was_never_shown_has_no_gap(count: Any) -> None:
+    # items 0 and 2 are of kind a; item 1, of kind b, is not in the log
+    log = make_log([[0, 0, 1, 1, 1], [1, 2, 2, 0, 1]])
+    metric = ExaminationSensitivity(
+        groups=Sides(of="items", attribute="kind", a="a", b="b"), count=count
+    )
+    assert math.isnan(read_rows(metric, make_evidence(log))["turns"])
 
 
 def test_the_factor_at_which_a_candidate_is_no_longer_better() -> None:

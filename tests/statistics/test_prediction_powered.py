@@ -92,8 +92,34 @@ def test_a_complete_audit_gives_the_true_values_and_the_error_of_users_alone(met
     found = correct_lists(**world)
     true = score(metric, truth[world["items"]])
     assert found.values == pytest.approx(true, abs=1e-12)
-    error, _ = found.audit.estimate(found.values, np.zeros(40, int), 1).measure_error(0)
-    assert error == pytest.approx(true.std(ddof=1) / np.sqrt(40), abs=1e-9)
+    means = found.audit.estimate(found.values, np.zeros(40, int), 1)
+    assert means.measure_error(0)[0] == pytest.approx(true.std(ddof=1) / np.sqrt(40), abs=1e-9)
+    assert (means.n_audited, means.n_items) == (30, 30)
+
+
+def test_a_linear_value_has_a_symmetric_interval_and_others_wilsons() -> None:
+    linear, curved = (correct_lists(**make_world(metric)) for metric in ("REC-ST", "HIT_BAD"))
+    row = linear.audit.summarize(linear.values)
+    assert row.ci_high - row.value == pytest.approx(row.value - row.ci_low)
+    row = curved.audit.summarize(curved.values)
+    assert row.value > 0.5
+    assert row.ci_high - row.value < row.value - row.ci_low  # drawn to one half
+    row = curved.audit.summarize(curved.values + 1.0)  # no share: Wilson's would be undefined
+    assert row.ci_high - row.value == pytest.approx(row.value - row.ci_low)
+
+
+def test_what_a_draw_of_two_labels_adds_to_a_product_by_hand() -> None:
+    """1 - (1 - x)(1 - y) less its linear part at x = y = p is -(x - p)(y - p), x and y 0 or 1."""
+    world = make_world("HIT_BAD")
+    world["items"] = world["items"][:, :2]
+    found = correct_lists(**world)
+    labels, known = world["predictions"][world["items"]], ~np.isnan(world["human"].labels)
+    alike = (labels[:, 0] == labels[:, 1]) & ~known[world["items"]].any(axis=1)
+    assert alike.any()
+    for value, rest in zip(found.values[alike], found.audit.rest[alike], strict=True):
+        p = 1.0 - np.sqrt(1.0 - value)
+        by_hand = np.array([-((1 - p) ** 2), p * (1 - p), -(p**2)])
+        assert np.abs(rest[:, None] - by_hand).min(axis=1).max() < 1e-12
 
 
 def test_variances_by_hand() -> None:
