@@ -152,7 +152,7 @@ def test_a_position_without_clicks_is_undefined(recwarn: pytest.WarningsRecorder
 
 def test_a_log_of_one_position_has_its_row_only() -> None:
     log = make_log([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [1, 1, 1, 1, 1]])
-    assert read_rows(PositionBias(), make_evidence(log)) == {"position=1": 1.0}
+    assert read_rows(PositionBias(), make_evidence_assumptions(log)) == {"position=1": 1.0}
 
 
 def test_clicks_and_exposure_over_an_assumed_exponent() -> None:
@@ -189,7 +189,7 @@ def test_a_group_that_was_never_shown_has_no_gap(count: Any) -> None:
     metric = ExaminationSensitivity(
         groups=Sides(of="items", attribute="kind", a="a", b="b"), count=count
     )
-    assert math.isnan(read_rows(metric, make_evidence(log))["turns"])
+    assert math.isnan(read_rows(metric, make_evidence_assumptions(log))["turns"])
 
 
 def test_the_factor_at_which_a_candidate_is_no_longer_better() -> None:
