@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from recbias import monitor, probe, run
-from recbias.core.errors import (
+from recbias.core.errors import MissingEvidence, (
     MalformedLine,
     MissingEvidence,
     MissingReplies,
@@ -225,6 +225,16 @@ def test_dates_that_do_not_sort_are_refused(tmp_path: Path) -> None:
     table.write_text("date,value,std_error\n05/01/2026,.1,.02\n02/02/2026,.1,.02\n")
     with pytest.raises(MalformedLine, match="'05/01/2026' is no date"):
         monitor(table)
+
+
+def test_an_experiment_comes_before_a_folder_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results" / "shop" / "latest").mkdir(parents=True)
+    write_exports(tmp_path / "shop", {"items": "1,1,F"})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingEvidence, match="no run has a metric"):
+        monitor("shop")
 
 
 def test_runs_of_a_part_of_the_queries_are_another_series(tmp_path: Path) -> None:
