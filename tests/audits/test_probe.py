@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from recbias import monitor, probe, run
-from recbias.core.errors import MissingEvidence, (
+from recbias.core.errors import (
     MalformedLine,
     MissingEvidence,
     MissingReplies,
