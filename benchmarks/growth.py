@@ -36,7 +36,7 @@ from recbias.core.dataset import AnyArray
 from recbias.core.errors import UserError
 from recbias.core.machine import measure_peak_memory_mb
 from recbias.runner.execute import Executor
-from recbias.runner.options import Observer
+from recbias.runner.plan import Observer
 
 N_FILMS, RATINGS_PER_USER, LEAST_RATINGS = 87_585, 159.2, 20
 SPREAD = 1.15

@@ -24,22 +24,20 @@ if TYPE_CHECKING:
     from recbias.claims.explain import explain
     from recbias.claims.multiverse import multiverse
     from recbias.runs.power import power
-    from recbias.runs.tables import Run, compare, examples, list_runs, load
-    from recbias.runs.verify import verify
+    from recbias.runs.tables import Run, compare, examples, list_runs, load, verify
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "run": "api:run",
     "plan": "api:list_stages",
-    **{name: f"runs.tables:{name}" for name in ("Run", "compare", "list_runs", "load")},
-    "examples": "runs.tables:examples",
+    **{name: f"runs.tables:{name}" for name in ("Run", "compare", "examples", "list_runs")},
+    **{name: f"runs.tables:{name}" for name in ("load", "verify")},
     "monitor": "audits.monitor:monitor",
     "probe": "audits.probe:probe",
     "explain": "claims.explain:explain",
     "multiverse": "claims.multiverse:multiverse",
     "power": "runs.power:power",
-    "verify": "runs.verify:verify",
 }
 
 __all__ = [

@@ -6,8 +6,8 @@ The functions that read results are those of ``recbias.runs``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -22,33 +22,28 @@ from recbias.core.context import (
 )
 from recbias.core.errors import (
     Faults,
-    OutOfRange,
     StageError,
-    UnknownName,
     UserError,
     WrongType,
 )
 from recbias.core.files import forbid_network
 from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
-from recbias.runner.checks import add_preflight, check_inputs, is_whole
+from recbias.runner.checks import add_preflight, check_inputs, collect_fault, is_whole
 from recbias.runner.estimate import Preview, preview
 from recbias.runner.execute import (
     Executor,
-    Processes,
     Rehearsal,
     execute,
-    look_up_results,
     to_error,
 )
-from recbias.runner.options import Observer, RunOptions, Spec, take_options
-from recbias.runner.plan import Plan
+from recbias.runner.plan import Observer, Plan, RunOptions, Spec, take_options
 from recbias.runner.planner import check_experiment, has_device, make_plan, plan_stages
 from recbias.runner.store import Fingerprints, Store
 
 if TYPE_CHECKING:
     from recbias.runner.manifest import RunCost
-    from recbias.runner.ray import RayTasks
+    from recbias.runner.workers import Processes, RayTasks
     from recbias.runs.tables import Run
 
 
@@ -80,22 +75,16 @@ def _require_comparable(name: str) -> object:
 
 def _check_parts(experiment: Experiment, options: RunOptions, store: Store) -> None:
     """Raise what is wrong with an experiment, also with the data of its parts without an error."""
-    fingerprints = Fingerprints(store)
-    try:
+    fingerprints, faults = Fingerprints(store), list[UserError]()
+    with collect_fault(faults):
         check_experiment(experiment, options, fingerprints)
-    except UserError as error:
-        faults = Faults([error])
-    else:
-        faults = Faults([])
-    data_faults: list[UserError] = []
-    if (sound := _select_sound_parts(experiment, faults)) is not None:
-        try:
+    sound = _select_sound_parts(experiment, Faults(faults))
+    with collect_fault(faults):
+        if sound is not None:
             run_plan = plan_stages(sound, options, fingerprints)
             check_inputs(run_plan, Rehearsal(store, Observer()))
-        except UserError as error:
-            data_faults.append(error)
-    if faults.faults or data_faults:
-        raise Faults([faults, *data_faults])
+    if faults:
+        raise Faults(faults)
 
 
 def _select_sound_parts(experiment: Experiment, faults: Faults) -> Experiment | None:
@@ -129,8 +118,6 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
     if not isinstance(spec, str | Path | Mapping):
         message = f"a spec is the path of a file, a name or a mapping, not a {type(spec).__name__}"
         raise WrongType(message, remedy="give recbias.run('quickstart'), or a dict with its keys")
-    if options.limit is not None and options.limit < 1:
-        raise OutOfRange("must be at least 1", where="--limit", remedy="give a number of queries")
     folder, overrides = options.results_folder, options.overrides
     results = open_store(folder / "store", options.store)
     if isinstance(spec, Mapping):
@@ -144,7 +131,7 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
         _check_parts(incomplete, options, results)
 
     options = replace(options, observer=None)  # a plan can be sent to other processes
-    with _use_network(options):
+    with use_network(options):
         experiment = read_experiment(spec, overrides, check_rest)
         try:
             return make_plan(experiment, options, Fingerprints(results)), results
@@ -153,9 +140,21 @@ def plan(spec: Spec, options: RunOptions) -> tuple[Plan, Store]:
             raise
 
 
-def _use_network(options: RunOptions) -> AbstractContextManager[None]:
+def use_network(options: RunOptions) -> AbstractContextManager[None]:
     """Forbid the network in a block if the options do."""
     return forbid_network() if options.offline else nullcontext()
+
+
+@contextmanager
+def observe(options: RunOptions) -> Iterator[Observer]:
+    """Yield who receives the progress of a run, which uses the network as the options say."""
+    shows = is_notebook() if options.progress is None else options.progress
+    with use_network(options):
+        if options.observer is not None:
+            yield options.observer
+            return
+        with open_observer(quiet=not shows) as observer:
+            yield observer
 
 
 def open_store(folder: Path, url: str | None) -> Store:
@@ -174,7 +173,7 @@ def preview_run(run_plan: Plan, store: Store, *, fresh: bool) -> tuple[Preview, 
         Faults: A run would refuse data, labels, groups or given lists.
     """
     rehearsal = Rehearsal(store, Observer(), fresh=fresh)
-    with _use_network(run_plan.options):
+    with use_network(run_plan.options):
         unchecked = check_inputs(run_plan, rehearsal)
     return preview(run_plan, store, fresh=fresh, rehearsed=rehearsal.records), unchecked
 
@@ -206,29 +205,11 @@ def list_stages(spec: Spec, options: RunOptions) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(STAGE_COLUMNS))
 
 
-def _require_choice(option: str, value: str, choices: Sequence[str]) -> None:
-    """Raise UnknownName if the value of an option is not one of its choices."""
-    if value not in choices:
-        remedy = f"give {option} {' or '.join(choices)}"
-        raise UnknownName(f"must be one of {', '.join(choices)}", where=option, remedy=remedy)
+def create_executor(options: RunOptions) -> Processes | RayTasks:
+    """Return the executor that trains the models."""
+    from recbias.runner.workers import Processes, RayTasks
 
-
-def create_executor(name: str, workers: int) -> Processes | RayTasks:
-    """Return the executor that trains the models.
-
-    Raises:
-        OutOfRange: ``workers`` is below 1.
-        UnknownName: There is no such executor.
-        MissingExtra: ``ray`` is not installed.
-    """
-    _require_choice("--executor", name, ("local", "ray"))
-    if workers < 1:
-        raise OutOfRange("must be at least 1", where="--workers", remedy="give --workers 1")
-    if name == "local":
-        return Processes(workers)
-    from recbias.runner.ray import RayTasks
-
-    return RayTasks(workers)
+    return (RayTasks if options.executor == "ray" else Processes)(options.workers)
 
 
 def _require_answers(run_plan: Plan, execution: Executor) -> None:
@@ -249,7 +230,7 @@ def run(spec: Spec, options: RunOptions) -> Run:
     """Run or resume the experiment of a spec; return the latest run if nothing has changed since.
 
     The options are those of the command, by name, and ``progress`` and ``observer``; see
-    ``recbias.runner.options.RunOptions``.
+    ``recbias.runner.plan.RunOptions``.
 
     Args:
         spec: The experiment file, the name of a packaged spec, or the content as a mapping, in
@@ -273,34 +254,18 @@ def run(spec: Spec, options: RunOptions) -> Run:
     from recbias.runs.tables import Run
 
     cost = RunCost()
-    out, fresh = options.results_folder, options.fresh
-    _require_choice("--on-error", options.on_error, ("stop", "continue"))
-    chains = create_executor(options.executor, options.workers)
+    out = options.results_folder
+    chains = create_executor(options)
     run_plan, results = plan(spec, **vars(options))
     run_folder.check_latest(out, run_plan)
     with collect_warnings() as store_warnings:
         results.prepare()
-    if not fresh:
-        look_up_results(run_plan, results)
-    shows = is_notebook() if options.progress is None else options.progress
-    observer = options.observer
-    with (
-        _use_network(options),
-        nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
-    ):
+    with observe(options) as displayed:
         plan_warnings = (*run_plan.warnings, *store_warnings)
         for warning in plan_warnings:
             displayed.warned(warning)
         with chains.prepare(run_plan):
-            execution = execute(
-                run_plan,
-                results,
-                displayed,
-                fresh=fresh,
-                stop=options.on_error == "stop",
-                run_models=add_preflight(chains),
-                workers=options.workers,
-            )
+            execution = execute(run_plan, results, displayed, add_preflight(chains))
     _require_answers(run_plan, execution)
     records = [*execution.records.values()]
     address = run_folder.address_run(run_plan)
@@ -347,11 +312,9 @@ def _write_files(
     from recbias.reports.write import write_reports
     from recbias.runner import folder as run_folder
     from recbias.runner import results as tables
-    from recbias.runner.claims import evaluate_claim
-    from recbias.runner.gates import judge_checks
     from recbias.runner.manifest import build_manifest, describe_inputs
-    from recbias.runner.significance import compare_models
-    from recbias.runner.tradeoffs import write_tradeoffs
+    from recbias.runner.significance import compare_models, write_tradeoffs
+    from recbias.runner.verdicts import evaluate_claim, judge_checks
 
     experiment, failures = run_plan.experiment, list[Any]()
     files = run_folder.StoredFiles(
@@ -359,26 +322,18 @@ def _write_files(
         reuse=not execution.fresh,
         may_keep=lambda: not (failures or any(r.failure for r in execution.records.values())),
     )
-    measure = cache(partial(tables.collect_measurements, run_plan, execution))
+    collect = cache(partial(tables.collect_measurements, run_plan, execution))
 
     def write_tables(folder: Path) -> dict[str, Any]:
-        measured = measure()
-        tables.warn_about_zero_accuracy(experiment.models, measured)
-        groups = tables.collect_groups(measured, run_plan, execution)
+        tables.warn_about_zero_accuracy(experiment.models, collect())
+        measured = tables.Measurements.of_run(collect(), run_plan, execution)
         tests, seed = experiment.tests, experiment.seeds[0]
-        significance, failed_tests = compare_models(measured, tests, seed, groups)
+        significance, failed_tests = compare_models(measured, tests, seed)
         failures.extend(failed_tests)
-        failed = tables.list_failed_values(run_plan, execution)
-        checks = judge_checks(experiment, measured, failed, groups)
+        checks = judge_checks(experiment, measured)
         write_tradeoffs(folder, experiment.models, experiment.metrics, measured)
-        run_folder.write_tables(
-            *(folder, run_plan, execution),
-            measured=measured,
-            groups=groups,
-            significance=significance,
-        )
-        inputs = describe_inputs(run_plan, execution)
-        return {**inputs, "checks": checks}
+        run_folder.write_tables(folder, run_plan, execution, measured, significance)
+        return {**describe_inputs(run_plan, execution), "checks": checks}
 
     with collect_warnings() as warnings:
         facts = files.fill("tables", write_tables)
@@ -389,7 +344,7 @@ def _write_files(
     with collect_warnings() as late_warnings:
         files.fill(
             "units",
-            lambda folder: run_folder.write_units(folder, run_plan, execution, measure()),
+            lambda folder: run_folder.write_units(folder, run_plan, execution, collect()),
         )
         files.fill("lists", partial(run_folder.write_answers, plan=run_plan, executor=execution))
         run_folder.write_spec(folder, run_plan, execution)

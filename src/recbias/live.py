@@ -19,9 +19,14 @@ from rich.text import Text
 
 from recbias.core.context import StageRecord
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
-from recbias.runner.options import Observer
-from recbias.runner.plan import Stage
-from recbias.runner.remaining import RemainingWork, is_notable, render_record, select_new_warnings
+from recbias.runner.plan import (
+    Observer,
+    RemainingWork,
+    Stage,
+    is_notable,
+    render_record,
+    select_new_warnings,
+)
 
 
 class _TitleColumn(TextColumn):

@@ -12,10 +12,10 @@ from typing import TextIO
 
 from recbias.core.context import StageRecord
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
-from recbias.runner.options import Observer
-from recbias.runner.plan import Stage
-from recbias.runner.remaining import (
+from recbias.runner.plan import (
+    Observer,
     RemainingWork,
+    Stage,
     is_notable,
     render_record,
     render_title,

@@ -19,9 +19,9 @@ from recbias.config.specs import Grouping
 from recbias.core.dataset import FloatArray
 from recbias.core.measures import Measurement, UnitScores
 from recbias.metrics.popularity import PopREO
-from recbias.runner.gates import decide
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.results import ModelMeasurement, pool_summaries
+from recbias.runner.verdicts import decide
 from recbias.runs.compare import RunFrames, compare_runs, pair_runs
 
 WORLDS = 2000

@@ -17,8 +17,8 @@ from recbias.core.measures import Measurement
 from recbias.metrics.accuracy import NDCG
 from recbias.metrics.diversity import InterUserDistance
 from recbias.metrics.popularity import ARP, Gini, ItemCoverage, PopREO
+from recbias.runner.significance import VersionDifference, measure_price
 from recbias.runner.stages import derive_bootstrap_seed
-from recbias.runner.tradeoffs import VersionDifference, measure_price
 from recbias.statistics.compare import SystemEstimates
 
 CUT = 5

@@ -15,7 +15,7 @@ from recbias.core.dataset import FloatArray
 from recbias.core.grouping import Groups
 from recbias.core.measures import SERVED, Measurement, UnitScores
 from recbias.metrics.accuracy import NDCG
-from recbias.runner.results import ModelMeasurement, _select_served
+from recbias.runner.results import Measurements, ModelMeasurement, _select_served
 from recbias.runner.significance import compare_models
 from recbias.statistics.inequality import GroupInequality
 from recbias.statistics.intervals import compare_shares
@@ -105,7 +105,7 @@ def list_signs(n_worlds: int) -> list[str]:
                 for name, of_model in values.items()
             ]
             measured += _select_served(measured, {("d", 1, 1): (ids, ~is_new)})
-            table, _ = compare_models(measured, [test], 1)
+            table, _ = compare_models(Measurements(measured), [test], 1)
             for row in table.to_dict("records"):
                 sign = int(np.sign(-row["difference"])) if row["significant"] else 0
                 better[row["group"]].append(sign)

@@ -62,7 +62,7 @@ HEAVY_MODULES = {
     "recbias.kernels.devices": "torch",
     "recbias.kernels": "numba",
     "recbias.runner.address": "torch",
-    "recbias.runner.ray": "ray",
+    "recbias.runner.workers": "ray",
     "recbias.runner.tuning": "optuna",
 }
 """Modules and packages of other layers that may import one heavy package in functions."""

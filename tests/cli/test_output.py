@@ -14,8 +14,7 @@ from recbias.core.context import StageRecord
 from recbias.live import Live
 from recbias.progress import Plain, open_observer
 from recbias.reports.wording import Cell, Column, Table
-from recbias.runner.plan import Keys, Stage
-from recbias.runner.remaining import RemainingWork
+from recbias.runner.plan import Keys, RemainingWork, Stage
 from support.commands import invoke_recbias, write_small_spec
 
 SPECS = [

@@ -26,10 +26,15 @@ from recbias.core.plugins import HasBounds
 from recbias.core.queries import Queries
 from recbias.metrics.base import PerQuery, WholeSet
 from recbias.registry import REGISTRIES
-from recbias.runner.gates import evaluate_checks
 from recbias.runner.grouping import GroupMeasurements
-from recbias.runner.results import ModelMeasurement, build_metrics_table, pool_summaries
+from recbias.runner.results import (
+    Measurements,
+    ModelMeasurement,
+    build_metrics_table,
+    pool_summaries,
+)
 from recbias.runner.significance import compare_models
+from recbias.runner.verdicts import evaluate_checks
 from recbias.statistics.groups import DEFINITIONS
 from recbias.statistics.paired import PairedT
 from recbias.testing import make_checkerboard, make_random_evidence
@@ -162,7 +167,7 @@ def list_faults(rows: Sequence[ModelMeasurement]) -> Iterator[str]:
         if not is_inside(row["value"], row["ci_low"], row["ci_high"]):
             yield f"value {row}"
     test = PluginSpec("tests", "paired_t", "paired_t", PairedT(), {}, ("tests", 0))
-    significance, failures = compare_models(rows, [test], seed=1)
+    significance, failures = compare_models(Measurements(rows), [test], seed=1)
     yield from (f"failed {failure}" for failure in failures)
     for row in significance.to_dict("records"):
         if not is_inside(row["difference"], row["ci_low"], row["ci_high"]):
@@ -184,7 +189,7 @@ def list_faulty_checks(rows: Sequence[ModelMeasurement], table: pd.DataFrame) ->
     for label, spec in {row.metric.label: row.metric for row in rows}.items():
         check = CheckSpec(metric=label, at_most=limits.get(label, 0.0))
         checks += [Check(check, spec, ("A",), baseline) for baseline in (None, "B")]
-    for row in evaluate_checks(checks, rows):
+    for row in evaluate_checks(checks, Measurements(rows)):
         value, low, high = (float(f"{row[name]:.4g}") for name in ("value", "ci_low", "ci_high"))
         verdicts = list_verdicts(value, low, high, float(row["limit"].removeprefix("at most ")))
         if not is_inside(value, low, high) or row["verdict"] not in verdicts:

@@ -13,14 +13,14 @@ from recbias.config.checks import Check, CheckSpec
 from recbias.config.specs import Gap, Grouping, PluginSpec
 from recbias.core.errors import Faults
 from recbias.core.measures import Measurement, UnitScores
-from recbias.runner.gates import (
+from recbias.runner.results import Measurements, ModelMeasurement
+from recbias.runner.verdicts import (
     CheckRow,
     Interval,
     Verdict,
     decide,
     evaluate_checks,
 )
-from recbias.runner.results import ModelMeasurement
 from support.specs import make_small_spec
 
 METRIC = PluginSpec("metrics", "nDCG", "nDCG", None, {"k": 10}, ("metrics", 0))
@@ -45,7 +45,7 @@ def check(
     rows: list[ModelMeasurement], models: tuple[str, ...] = ("new",), **settings: Any
 ) -> list[CheckRow]:
     spec = CheckSpec(metric="nDCG", **settings)
-    return evaluate_checks([Check(spec, METRIC, models, spec.baseline)], rows)
+    return evaluate_checks([Check(spec, METRIC, models, spec.baseline)], Measurements(rows))
 
 
 def test_value_is_checked_with_the_interval_of_its_row() -> None:
@@ -84,14 +84,15 @@ def test_a_group_of_one_unit_and_its_gap_are_undecided(gap: Gap, group: str) -> 
     value = Measurement(0.3, n=5, undefined=0) if gap == "difference" else single.measurement
     row = replace(single, metric=metric, measurement=value)
     spec = CheckSpec(metric="nDCG", by="g", at_least=0.1)
-    (checked,) = evaluate_checks([Check(spec, metric, ("new",))], [row], (), [single])
+    (checked,) = evaluate_checks([Check(spec, metric, ("new",))], Measurements([row], [single]))
     assert (checked["group"], checked["verdict"], checked["basis"]) == (
         group,
         "undecided",
         "single",
     )
     large = replace(metric, grouping=Grouping("g", gap, min_group=2))
-    (checked,) = evaluate_checks([Check(spec, large, ("new",))], [replace(row, metric=large)])
+    measured = Measurements([replace(row, metric=large)])
+    (checked,) = evaluate_checks([Check(spec, large, ("new",))], measured)
     assert checked["verdict"] == "pass"
 
 

@@ -9,11 +9,9 @@ import pytest
 
 import recbias
 from recbias import api
-from recbias.runner.estimate import Preview, RequestTotals, count_requests, preview
+from recbias.runner.estimate import Preview, count_requests, preview
 from recbias.runner.execute import Executor, make_record
-from recbias.runner.options import Observer
-from recbias.runner.plan import Keys, Stage
-from recbias.runner.remaining import RemainingWork
+from recbias.runner.plan import Keys, Observer, RemainingWork, Stage
 from support.chat.chat_server import serve_chat
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
@@ -137,7 +135,7 @@ def make_chat_spec(base_url: str = ADDRESS, **changes: Any) -> dict[str, Any]:
     return make_small_spec(**{"models": models, **changes})
 
 
-def count(spec: dict[str, Any], out: Path, **options: Any) -> list[RequestTotals]:
+def count(spec: dict[str, Any], out: Path, **options: Any) -> list[dict[str, Any]]:
     plan, store = api.plan(spec, out=out, **options)
     return count_requests(plan, Executor(store, Observer()))
 
@@ -148,33 +146,33 @@ def test_counts_are_those_of_the_requests_that_the_run_sends(tmp_path: Path) -> 
         plain, minimized = count(spec, tmp_path)
         assert server.payloads == []
         recbias.run(spec, out=tmp_path)
-    assert (plain.n_requests, plain.n_stored) == (60, 0)
-    assert minimized.n_requests == 60
+    assert (plain["requests"], plain["stored"]) == (60, 0)
+    assert minimized["requests"] == 60
     assert len(server.payloads) == 120
     n_bytes = sum(len(prompt.encode()) for prompt in server.list_prompts())
-    n_in = plain.prompt_tokens + minimized.prompt_tokens
+    n_in = plain["tokens_in"] + minimized["tokens_in"]
     # A token for 3 bytes, rounded up for each prompt, and 8 for each message.
     assert n_bytes / 3 + 8 * 120 <= n_in < n_bytes / 3 + 9 * 120
-    assert plain.completion_tokens == 100 * 60
-    assert plain.money is None
+    assert plain["tokens_out"] == 100 * 60
+    assert plain["money"] is None
     # 3 and 5 for a million tokens, of which 100 in each of 60 replies.
-    assert minimized.money is not None
-    assert abs(minimized.money - (3 * minimized.prompt_tokens + 5 * 6000) / 1e6) < 1e-12
+    assert minimized["money"] is not None
+    assert abs(minimized["money"] - (3 * minimized["tokens_in"] + 5 * 6000) / 1e6) < 1e-12
 
 
 def test_stored_replies_cost_nothing(tmp_path: Path) -> None:
     with serve_chat() as server:
         recbias.run(make_chat_spec(server.base_url), out=tmp_path, limit=7)
         plain, _ = count(make_chat_spec(server.base_url), tmp_path)
-    assert (plain.n_requests, plain.n_stored) == (60, 7)
-    assert plain.completion_tokens == 100 * 53
+    assert (plain["requests"], plain["stored"]) == (60, 7)
+    assert plain["tokens_out"] == 100 * 53
 
 
 def test_a_failure_is_the_reason_why_the_number_is_not_known(tmp_path: Path) -> None:
     model = {"name": "WOK", "llm": {"model": "small"}, "title": "caption"}
     (entry,) = count(make_chat_spec(models=[model]), tmp_path)
-    assert entry.n_requests == 0
-    assert "caption" in entry.problem
+    assert entry["requests"] is None
+    assert "caption" in entry["problem"]
 
 
 @pytest.mark.parametrize(("name", "n_matrices"), [("EASE", 3), ("SLIM", 1)])

@@ -22,18 +22,14 @@ from recbias.kernels import devices
 from recbias.runner.boundary import attempt, blame_plugin
 from recbias.runner.execute import (
     Executor,
-    Job,
-    Jobs,
-    digest_code,
     execute,
     make_record,
-    run_job,
-    run_model,
+    run_stages,
     to_error,
 )
-from recbias.runner.options import Observer
-from recbias.runner.plan import Keys, Plan, Stage
+from recbias.runner.plan import Keys, Observer, Plan, Stage
 from recbias.runner.store import Store, list_checkpoints
+from recbias.runner.workers import Job, Jobs, run_job
 from support.specs import make_small_spec
 from support.worlds.texts.sentence_worlds import make_world
 
@@ -187,7 +183,7 @@ def plan_and_store(tmp_path: Path) -> tuple[Plan, Store]:
     plan, store = api.plan(
         make_small_spec(models=MODELS, split=SPLIT, metrics=["nDCG"]), out=tmp_path
     )
-    execute(plan, store, Observer(), fresh=False, stop=True, run_models=lambda plan, executor: [])
+    execute(plan, store, Observer(), lambda plan, executor: [])
     return plan, store
 
 
@@ -225,8 +221,7 @@ def test_trials_of_a_batch_are_ready_together_and_later_trials_wait(
 
 
 def run(jobs: Jobs, job: Job, fresh: bool = False) -> list[StageRecord]:
-    records, code = jobs.select_records(job), digest_code(job)
-    return run_job(jobs.executor.store, job, records, fresh=fresh, run_id="1", code=code)
+    return run_job(**jobs.pack(job) | {"fresh": fresh})
 
 
 def test_jobs_that_need_a_failed_trial_compute_nothing(
@@ -250,7 +245,7 @@ def test_jobs_that_need_a_failed_trial_compute_nothing(
 
 def test_stored_trials_are_reported_as_reused(plan_and_store: tuple[Plan, Store]) -> None:
     plan, store = plan_and_store
-    run_model(Executor(store, Observer()), plan.model_plans[0])
+    run_stages(Executor(store, Observer()), plan.model_plans[0].stages)
     store.remove(plan.model_plans[0].trials[1].digest)
     search = plan.model_plans[0].search
     assert search is not None

@@ -17,7 +17,7 @@ import recbias
 from recbias.core.context import Stored
 from recbias.core.errors import ConfigError, Contradiction, UnknownName, Unwritable
 from recbias.runner.codecs import ARRAYS
-from recbias.runner.options import Observer
+from recbias.runner.plan import Observer
 from recbias.runner.store_url import RemoteStore, open_store
 from support.bucket import Bucket, serve_bucket
 from support.commands import invoke_recbias, write_small_spec

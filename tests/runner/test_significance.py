@@ -18,15 +18,16 @@ from recbias.core.dataset import FloatArray, Vocabulary
 from recbias.core.errors import UnalignedScores
 from recbias.core.measures import METRICS, SIGNIFICANCE, Contrast, Measurement, UnitScores
 from recbias.metrics.perplexity import PerplexityGap
-from recbias.runner.results import ModelMeasurement
-from recbias.runner.significance import _limit_differences, compare_models
-from recbias.runner.stages import derive_bootstrap_seed
-from recbias.runner.tradeoffs import (
+from recbias.runner.results import Measurements, ModelMeasurement
+from recbias.runner.significance import (
     VersionDifference,
+    _limit_differences,
     average_shared_units,
+    compare_models,
     measure_price,
     resample_mean,
 )
+from recbias.runner.stages import derive_bootstrap_seed
 from recbias.runs.power import (
     PowerQuestion,
     PowerTables,
@@ -58,7 +59,9 @@ A, B, C = [0.5, 0.25, 1.0, 0.0], [0.25, 0.25, 0.5, 0.125], [1.0, 1.0, 0.75, 1.0]
 
 
 def test_all_pairs_of_models_are_compared_on_the_same_units() -> None:
-    table, _ = compare_models([make_row("a", A), make_row("b", B), make_row("c", C)], [TEST], 42)
+    table, _ = compare_models(
+        Measurements([make_row("a", A), make_row("b", B), make_row("c", C)]), [TEST], 42
+    )
     pairs = list(zip(table["a"], table["b"], strict=True))
     assert pairs == [("a", "b"), ("a", "c"), ("b", "c")]
     expected = stats.ttest_rel(A, B).pvalue
@@ -74,7 +77,7 @@ def test_models_are_compared_within_folds_and_on_the_means_of_units() -> None:
         make_row("a", C, fold=2),
         make_row("b", A, fold=2),
     ]
-    table, _ = compare_models(rows, [TEST], 42)
+    table, _ = compare_models(Measurements(rows), [TEST], 42)
     assert table["fold"].tolist() == [1, 2, "all"]
     means = [(np.array(A) + np.array(C)) / 2, (np.array(B) + np.array(A)) / 2]
     expected = stats.ttest_rel(*means).pvalue
@@ -88,7 +91,7 @@ def test_exact_tests_are_corrected_together_with_the_others() -> None:
         for n in (20, 2)
         for row in (make_row("a", [1.0] * n), make_row("b", [0.0] * n))
     ]
-    table, _ = compare_models(rows, [spec], 42)
+    table, _ = compare_models(Measurements(rows), [spec], 42)
     assert table["test"].tolist() == ["chi_squared", "fisher_exact"]
     assert table["family_size"].tolist() == [2, 2]
     assert table["p_adjusted"].tolist()[1] == pytest.approx(2 / 3)
@@ -99,7 +102,7 @@ def test_groups_that_differ_without_a_spread_to_test_are_counted() -> None:
     rows = [make_row(name, [1.0, 2.0]) for name in "ab"]
     rows = [replace(row, measurement=replace(row.measurement, contrasts=(test,))) for row in rows]
     with collect_warnings() as warnings:
-        compare_models(rows, [], 42)
+        compare_models(Measurements(rows), [], 42)
     message = "2 of 2 comparisons within models have no p-value (nDCG by welch_t): the sides "
     reason = "a side has fewer than two values, or only equal ones"
     assert warnings == [f"{message}differ, and no test is possible, as {reason}"]
@@ -115,7 +118,7 @@ def test_too_few_permutations_for_the_level_are_named(
     values = np.random.default_rng(0).random((2, n_units))
     rows = [make_row(name, row.tolist()) for name, row in zip("ab", values, strict=True)]
     with collect_warnings() as notes:
-        compare_models(rows, [spec], 42)
+        compare_models(Measurements(rows), [spec], 42)
     assert bool(notes) == is_warned
     for note in notes:
         assert note.startswith(
@@ -126,7 +129,9 @@ def test_too_few_permutations_for_the_level_are_named(
 
 def test_models_measured_on_different_units_are_refused() -> None:
     with pytest.raises(UnalignedScores, match="different units"):
-        compare_models([make_row("a", A), make_row("b", B, ["w", "x", "y", "z"])], [TEST], 42)
+        compare_models(
+            Measurements([make_row("a", A), make_row("b", B, ["w", "x", "y", "z"])]), [TEST], 42
+        )
 
 
 def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None:
@@ -138,7 +143,7 @@ def test_metrics_of_the_whole_set_are_compared_by_bootstrap_replicates() -> None
         ModelMeasurement("d", name, 42, 1, METRIC, measurement)
         for name, measurement in zip("ab", measurements, strict=True)
     ]
-    table, _ = compare_models(rows, [TEST], 42)
+    table, _ = compare_models(Measurements(rows), [TEST], 42)
     assert table["test"].tolist() == ["paired_bootstrap"]
     assert table["difference"][0] == pytest.approx(0.2)
     z = 0.2 / (replicates - replicates[::-1]).std(ddof=1)
@@ -153,7 +158,7 @@ def test_gaps_of_several_groups_are_not_compared_where_a_group_has_no_value() ->
         gap = Measurement(0.5, 9, 0, parts=of_groups)
         rows = [ModelMeasurement("d", name, 42, 1, METRIC, gap) for name in "ab"]
         with collect_warnings():
-            table, failures = compare_models(rows, [TEST], 42)
+            table, failures = compare_models(Measurements(rows), [TEST], 42)
         assert (len(table), failures) == (n_rows, [])
 
 
@@ -164,7 +169,7 @@ def test_each_test_has_rows_and_the_bootstrap_is_not_repeated() -> None:
     coverage = Measurement(0.5, 10, 0, replicates=np.array([0.4, 0.5, 0.6]))
     rows = [make_row("a", A), make_row("b", B)]
     rows += [ModelMeasurement("d", name, 42, 1, COVERAGE, coverage) for name in "ab"]
-    table, _ = compare_models(rows, [TEST, wilcoxon], 42)
+    table, _ = compare_models(Measurements(rows), [TEST, wilcoxon], 42)
     assert table["test"].tolist() == ["paired_t", "paired_bootstrap", "wilcoxon"]
     assert table["n"].tolist() == [4, 10, 4]
 
@@ -184,7 +189,9 @@ def test_metrics_with_the_same_tests_have_them_once() -> None:
             measurement = Measurement(1.0, 20, 0, target=target, contrasts=(test,))
             rows += [ModelMeasurement("d", "m", seed, 1, spec, measurement) for seed in (1, 2)]
     plugin = PairedT(correction="holm", family="report")
-    table, _ = compare_models(rows, [PluginSpec("tests", "paired_t", "t", plugin, {}, ())], 42)
+    table, _ = compare_models(
+        Measurements(rows), [PluginSpec("tests", "paired_t", "t", plugin, {}, ())], 42
+    )
     assert sorted(zip(table["metric"], table["seed"], table["target"], strict=True)) == [
         (label, seed, target)
         for label in ("gap", "log")
@@ -192,7 +199,8 @@ def test_metrics_with_the_same_tests_have_them_once() -> None:
         for target in ("", "within 3 sd")
     ]
     assert set(table["family_size"]) == {8}
-    alone, _ = compare_models([row for row in rows if row.metric.label == "t"], [], 42)
+    of_t = Measurements([row for row in rows if row.metric.label == "t"])
+    alone, _ = compare_models(of_t, [], 42)
     assert len(alone) == 4  # without the metric that has them first, they stay
 
 

@@ -29,8 +29,8 @@ from recbias.reports import pages
 from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records
 from recbias.reports.svg import Plot
-from recbias.runner.claims import code_pair
-from recbias.runner.options import RunOptions
+from recbias.runner.plan import RunOptions
+from recbias.runner.verdicts import code_pair
 from recbias.runs.tables import Run, load
 from recbias.statistics.decomposition import (
     METHODS,

@@ -31,13 +31,12 @@ from recbias.core.files import make_generator
 from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.progress import open_observer
-from recbias.runner.claims import code_pair
 from recbias.runner.execute import Executor, execute_plans
-from recbias.runner.options import RunOptions
-from recbias.runner.plan import DataContext, ModelPlan, Plan, Stage
+from recbias.runner.plan import DataContext, ModelPlan, Plan, RunOptions, Stage
 from recbias.runner.planner import StagePlanner, choose_devices, make_plan
 from recbias.runner.stages import ModelOutputs, select_rows
 from recbias.runner.store import Fingerprints, Store
+from recbias.runner.verdicts import code_pair
 from recbias.statistics.decomposition import compute_shapley
 
 Intervention: TypeAlias = Literal["size", "length", "popularity", "worst", "seed"]
@@ -55,7 +54,7 @@ _N_BINS = 10
 
 
 @dataclass(frozen=True)
-class EqualiseTraining:
+class _EqualiseTraining:
     """Remove training rows until two groups of users agree in some respects.
 
     Args:
@@ -209,13 +208,8 @@ def intervene(
     store = Store(options.results_folder / "store")
     first, plans = _plan_trainings(spec, gap, interventions, options, store)
     with open_observer() as observer:
-        executor, problems = execute_plans(
-            [*plans.values()],
-            store,
-            observer,
-            fresh=False,
-            run_models=create_executor("local", 1),
-        )
+        chains = create_executor(options)
+        executor, problems = execute_plans([*plans.values()], store, observer, chains)
     if problems:
         raise StageError(next(iter(problems.values())))
     queries: Queries = executor.value(first.data_contexts[0].queries)
@@ -271,7 +265,7 @@ def _plan_trainings(
         if set(names) - {"worst"}:
             keys = replace(split.keys, seed=seed + ("seed" in names))
             equalised = tuple(name for name in names if name not in {"seed", "worst"})
-            work = EqualiseTraining(gap.by, gap.groups, equalised, seed)
+            work = _EqualiseTraining(gap.by, gap.groups, equalised, seed)
             title = f"equalise {', '.join(names)}"
             read = (context.dataset, split, context.queries)
             stage = Stage("split", title, work, read, keys)
@@ -294,7 +288,7 @@ def _tune_for_worst(model: PluginSpec, metric: PluginSpec, by: str) -> PluginSpe
 
 
 @dataclass(frozen=True)
-class DropRemoved:
+class _DropRemoved:
     """Take the first ``k`` items of longer lists that are not in the original training rows.
 
     A model recommends the items that an intervention removed from a history, since it does not
@@ -328,7 +322,7 @@ def _plan_answer(
     planned = planner.plan_outputs(own, model, k + _N_MORE)
     if planned.answer is None:
         raise MissingEvidence(f"{model.label} gives no lists", where="--retrain")
-    keys, take = planned.answer.keys, DropRemoved(k)
+    keys, take = planned.answer.keys, _DropRemoved(k)
     read = (planned.answer, context.queries, context.split)
     answer = planner.place(Stage("answer", f"take {k} of {model.label}", take, read, keys))
     measure = planner.plan_metric(context, answer, metric, keys)

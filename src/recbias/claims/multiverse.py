@@ -11,7 +11,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.api import create_executor, open_store
+from recbias.api import create_executor, observe, open_store, use_network
 from recbias.config.experiment import Experiment, load_document
 from recbias.config.source import find_spec, place_value, read_spec, split_path
 from recbias.config.specs import ClaimSpec
@@ -34,33 +33,30 @@ from recbias.core.errors import (
     UserError,
     WrongType,
 )
-from recbias.core.files import compute_digest, digest_file, forbid_network, has_file
+from recbias.core.files import compute_digest, digest_file, has_file
 from recbias.core.measures import compute_wilson_interval
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.yaml import Document
-from recbias.progress import is_notebook, open_observer
 from recbias.registry import REGISTRIES
 from recbias.runner.address import digest_package
 from recbias.runner.checks import check_inputs
-from recbias.runner.claims import (
-    ClaimValues,
-    adjust_claim,
-    decide,
-    describe_claim,
-    describe_option,
-    stack_values,
-)
 from recbias.runner.execute import (
     Executor,
     Rehearsal,
     execute_plans,
-    look_up_results,
 )
 from recbias.runner.folder import check_latest, new_run_folder
-from recbias.runner.options import Observer, RunOptions, Spec, take_options
-from recbias.runner.plan import Plan
+from recbias.runner.plan import Observer, Plan, RunOptions, Spec, take_options
 from recbias.runner.planner import make_plan
 from recbias.runner.store import Fingerprints, Store
+from recbias.runner.verdicts import (
+    ClaimValues,
+    adjust_claim,
+    decide_claim,
+    describe_claim,
+    describe_option,
+    stack_values,
+)
 from recbias.statistics.multiverse import (
     JointTest,
     compute_joint_test,
@@ -332,7 +328,7 @@ def plan_multiverse(spec: Spec, options: RunOptions) -> MultiversePlan:
     A universe whose options exclude each other has a problem instead of a plan. An option that is
     a fault in every universe is an error.
     """
-    with forbid_network() if options.offline else nullcontext():
+    with use_network(options):
         return _plan_universes(spec, replace(options, observer=None))
 
 
@@ -421,26 +417,17 @@ def multiverse(spec: Spec, options: RunOptions) -> Multiverse:
     planned.store.prepare()
     unchanged = options.results_folder / name / "latest"
     if not options.fresh and _is_result_of(unchanged, planned.address):
-        return load_multiverse(unchanged)
-    shows = is_notebook() if options.progress is None else options.progress
-    observer = options.observer
-    with (
-        forbid_network() if options.offline else nullcontext(),
-        nullcontext(observer) if observer else open_observer(quiet=not shows) as displayed,
-    ):
-        for plan in planned.plans:
-            look_up_results(plan, planned.store)
-        chains = create_executor(options.executor, options.workers)
-        executor, problems = execute_plans(
-            planned.plans, planned.store, displayed, fresh=options.fresh, run_models=chains
-        )
+        return _load_multiverse(unchanged)
+    chains = create_executor(options)
+    with observe(options) as observer, chains.prepare(first):
+        executor, problems = execute_plans(planned.plans, planned.store, observer, chains)
     result = _evaluate(planned, executor, problems)
     with new_run_folder(options.results_folder, own) as folder:
         _write(replace(result, folder=folder.temporary), planned)
-        return load_multiverse(folder.publish())
+        return _load_multiverse(folder.publish())
 
 
-def load_multiverse(folder: Path) -> Multiverse:
+def _load_multiverse(folder: Path) -> Multiverse:
     """Return the result in a folder that ``multiverse`` wrote."""
     content = json.loads((folder / _CONTENT).read_text(encoding="utf-8"))
     texts = dict.fromkeys([*content["choices"], "verdict", "problem"], str)
@@ -528,9 +515,8 @@ def _evaluate(
         table[choice.name] = np.array(choice.labels, dtype=object)[column]
     table = table.join(pd.DataFrame(numbers, index=rows)).fillna({"n": 0}).astype({"n": np.int64})
     sign = 1.0 if claim.direction == "higher" else -1.0
-    table["verdict"] = [
-        decide(sign * value, p, claim.alpha) for value, p in table[["estimate", "p"]].to_numpy()
-    ]
+    pairs = table[["estimate", "p"]].to_numpy()
+    table["verdict"] = [decide_claim(sign * value, p, claim.alpha) for value, p in pairs]
     table["problem"] = reasons
     is_pooled = [choice.kind == "equivalent" for choice in planned.choices]
     pooled = (options[rows][:, np.logical_not(is_pooled)] == 0).all(axis=1)

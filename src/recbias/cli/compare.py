@@ -37,26 +37,24 @@ from recbias.reports.wording import (
 )
 from recbias.reports.wording import Table as Grid
 from recbias.runs.compare import (
+    Tolerances,
     compare_gaps,
     compare_runs,
-    is_incomparable,
-    label_runs,
-    pair_runs,
-    read_frames,
-)
-from recbias.runs.power import count_labels
-from recbias.runs.power import power as compute_power
-from recbias.runs.tables import find_run
-from recbias.runs.tolerances import (
-    Tolerances,
     explain_distance,
     explain_excess,
     find_distant_values,
     find_missing_values,
     find_worse_values,
+    is_incomparable,
+    label_runs,
     list_published_names,
+    pair_runs,
     parse_tolerances,
+    read_frames,
 )
+from recbias.runs.power import count_labels
+from recbias.runs.power import power as compute_power
+from recbias.runs.tables import find_run
 
 _FORMATS: Mapping[str, Callable[[float, int], str]] = {
     "value": format_value,

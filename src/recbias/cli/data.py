@@ -19,7 +19,7 @@ from recbias.cli.output import Data, Out, command, print_line, show_progress
 from recbias.core.errors import Contradiction, WrongType
 from recbias.core.files import to_local_path
 from recbias.core.text import normalize_name
-from recbias.runner.options import data_folder
+from recbias.runner.plan import data_folder
 
 if TYPE_CHECKING:  # imported by the functions that use them
     from recbias.core.dataset import Dataset
@@ -133,7 +133,7 @@ def describe_datasets(name: str, data: Path | None) -> Iterator[str]:
     from recbias.core.plugins import AsksAboutItems
     from recbias.data.describe import describe as describe_dataset
     from recbias.runner.execute import Executor
-    from recbias.runner.options import Observer
+    from recbias.runner.plan import Observer
 
     spec: Path | dict[str, Any] = {"name": "describe", "dataset": name, "models": ["MostPop"]}
     if name.endswith((".yaml", ".yml")):
@@ -244,7 +244,7 @@ def clean(  # noqa: C901  two kinds of results
         verb = verb if dry_run or is_removed else "kept"
         yield f"{verb} {of_replies}" if n_replies else "nothing to remove"
         return
-    age = parse_age(older_than)
+    age = _parse_age(older_than)
     remaining, removed = remove_unused(store.folder, age, dry_run=True)
     counts, sizes = (sum(part) for part in zip((0, 0), *removed.values(), strict=True))
     if removed and may_remove(f"{counts:,} results, {_format_size(sizes)}", "be computed again"):
@@ -275,10 +275,10 @@ def _format_size(n_bytes: int) -> str:
     return f"{megabytes:,.1f} MB" if megabytes >= 0.1 else f"{math.ceil(n_bytes / 1024)} kB"
 
 
-def parse_age(text: str | None) -> float:
+def _parse_age(text: str | None) -> float:
     """Return an age in seconds, 0 for None.
 
-    >>> parse_age("30d"), parse_age(None)
+    >>> _parse_age("30d"), _parse_age(None)
     (2592000.0, 0.0)
 
     Raises:

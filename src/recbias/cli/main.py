@@ -23,7 +23,10 @@ _SUMMARY = "Measure the bias of recommender systems: from one YAML file to signi
 _COMMANDS = {
     "run": ("run:run", "Run or resume the experiment of a SPEC, and print a summary."),
     "plan": ("run:plan", "Validate a SPEC; print its stages, requests, time and memory."),
-    "init": ("new:init", "Write a packaged spec and its tables into this folder, or list all."),
+    "init": (
+        "catalogue:init",
+        "Write a packaged spec and its tables into this folder, or list all.",
+    ),
     "list": ("catalogue:list_", "List everything of a KIND; without one, the kinds."),
     "show": ("catalogue:show", "Show a plug-in, a prompt, a spec or a published table."),
     "runs": ("results:runs", "List the runs of a results folder, the newest first."),
@@ -35,8 +38,8 @@ _COMMANDS = {
     "monitor": ("results:monitor", "Say since when the runs of an experiment have a gap."),
     "power": ("compare:power", "Print what a run could have seen, and the units one needs."),
     "verify": ("results:verify", "Compare an audit card with a run, by digests."),
-    "new": ("new:new", "Write a plug-in of one's own with its test into this folder."),
-    "schema": ("new:schema", "Print the JSON Schema of experiment files, for editors."),
+    "new": ("catalogue:new", "Write a plug-in of one's own with its test into this folder."),
+    "schema": ("catalogue:schema", "Print the JSON Schema of experiment files, for editors."),
     "clean": ("data:clean", "Remove cached stage results from the store."),
     "data": ("", "Download and describe datasets."),
     "data fetch": ("data:fetch", "Download a dataset from its publisher, and verify it."),

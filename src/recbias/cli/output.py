@@ -41,7 +41,7 @@ from recbias.reports.wording import Table as Grid
 
 if TYPE_CHECKING:
     from recbias.reports.verdict import Verdict
-    from recbias.runner.options import Observer
+    from recbias.runner.plan import Observer
 
 DONE, FAILED, USER, OUT_OF_TOLERANCE = 0, 1, 2, 3
 """The exit codes of a command that was not stopped."""

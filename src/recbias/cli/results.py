@@ -145,7 +145,7 @@ def verify(
     Args:
         card: The card.json to verify.
     """
-    from recbias.runs.verify import verify as verify_card
+    from recbias.runs.tables import verify as verify_card
 
     found = verify_card(to_local_path(card), run, out=out)
     differences = [each._asdict() for each in found.differences]

@@ -31,11 +31,10 @@ from recbias.core.docstrings import split_sections
 from recbias.core.errors import UserError
 from recbias.core.machine import pause_collection
 from recbias.reports.wording import Cell, format_count, pick, tabulate
-from recbias.runner.options import RunOptions
-from recbias.runner.remaining import describe_seconds
+from recbias.runner.plan import RunOptions, describe_seconds
 
 if TYPE_CHECKING:
-    from recbias.runner.estimate import Preview, RequestTotals, Step
+    from recbias.runner.estimate import Preview, Step
     from recbias.runner.plan import Plan
     from recbias.runs.tables import Run
 
@@ -240,15 +239,13 @@ def plan(
 
         planned = plan_multiverse(spec, RunOptions(**options)).describe()
         return Answer(planned, _show_multiverse(planned))
-    api.create_executor(options["executor"], options["workers"])
     with show_progress(quiet=quiet, verbose=verbose):
         planned_run, store = api.plan(spec, **options)
     for warning in planned_run.warnings:
         print_line(f"warning: {warning}", to_stderr=True)
     with show_progress(quiet=quiet, verbose=verbose) as observer:
-        totals = count_requests(planned_run, Executor(store, observer, fresh=options["fresh"]))
+        requests = count_requests(planned_run, Executor(store, observer, fresh=options["fresh"]))
         preview, unchecked = api.preview_run(planned_run, store, fresh=options["fresh"])
-    requests = [*map(_describe_requests, totals)]
     note = "note: labels, columns and given lists of {} are checked when it is loaded"
     return Answer(
         {
@@ -306,20 +303,6 @@ def _describe_plan(plan: Plan, preview: Preview) -> dict[str, Any]:
         "memory_mb": None if preview.memory_mb is None else round(preview.memory_mb),
         "memory_unknown": preview.n_without_memory,
     }
-
-
-_COUNTS = ("requests", "stored", "to_send", "tokens_in", "tokens_out")
-
-
-def _describe_requests(totals: RequestTotals) -> dict[str, Any]:
-    """Return the requests of a model; the numbers are None where they are not known."""
-    counts = (
-        *(totals.n_requests, totals.n_stored, totals.n_requests - totals.n_stored),
-        *(totals.prompt_tokens, totals.completion_tokens),
-    )
-    numbers = dict(zip((*_COUNTS, "money"), (*counts, totals.money), strict=True))
-    known: Mapping[str, Any] = dict.fromkeys(numbers) if totals.problem else numbers
-    return {"model": totals.model, **known, "problem": totals.problem or None}
 
 
 def _show_plan(
@@ -394,14 +377,16 @@ def _render_count(name: str, row: Mapping[str, Any]) -> Cell:
 
 def _show_requests(requests: Sequence[Mapping[str, Any]], *, quiet: bool) -> Iterator[Part]:
     """Yield the requests of each model, and the most that those without a stored reply cost."""
+    from recbias.runner.estimate import REQUEST_COUNTS
+
     known = [row for row in requests if not row["problem"]]
     if len(known) > 1 and not quiet:
         columns = pick("model") | {
-            name.replace("_", " "): partial(_render_count, name) for name in _COUNTS
+            name.replace("_", " "): partial(_render_count, name) for name in REQUEST_COUNTS
         }
         columns["money"] = lambda row: "" if row["money"] is None else f"{row['money']:,.2f}"
         yield tabulate("requests to language models", known, columns).without_blanks()
-    total = {name: sum(row[name] for row in known) for name in _COUNTS}
+    total = {name: sum(row[name] for row in known) for name in REQUEST_COUNTS}
     if total.get("requests"):
         prices = [row["money"] for row in known if row["money"] is not None]
         unpriced = ", ".join(row["model"] for row in known if row["money"] is None)

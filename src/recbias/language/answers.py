@@ -215,7 +215,7 @@ def _read_enclosed(match: re.Match[str]) -> str:
 
 
 _VALUE = re.compile(
-    r"(?:^[ \t]*(?:[-*•] |\d{1,3}[.)] )?|(?P<inside>[:=.!?>]) ?|```\w{0,10} ?)(?=[\[{])",
+    r"(?:^[ \t]*(?:[-*•] |\d{1,3}[.)] )?|(?P<inside>[:=.!?>(]) ?|```\w{0,10} ?)(?=[\[{])",
     re.MULTILINE,
 )
 _LISTED = re.compile(rf"^[ \t]*(?:[-*•]|\d{{1,3}}[.)]) ?[^\s\[{{]|[(\[]{YEAR}[)\]]", re.MULTILINE)
@@ -376,13 +376,15 @@ def _add_year(title: str, year: str) -> str:
     return f"{title} ({year})" if year and not list_plain_years(title) else title
 
 
-_TAG = re.compile(
-    r"</?(?:ol|ul|p|b|strong|i|em|u|a|span|div|h\d|table|thead|tbody|th|td)(?:\s[^<>]*)?>",
-    re.IGNORECASE,
+_TAG = re.compile(r"</?(?:b|strong|i|em|u|a|span|th|td)(?:\s[^<>]*)?>", re.IGNORECASE)
+_BREAK = re.compile(
+    r"<br ?/?>|</li>|</?(?:tr|p|div|h\d|ol|ul|table|thead|tbody)(?:\s[^<>]*)?>", re.IGNORECASE
 )
-_BREAK = re.compile(r"<br ?/?>|</li>|</?tr(?:\s[^<>]*)?>", re.IGNORECASE)
 _CELL = re.compile(r"(</t[dh]>|<tr(?:\s[^<>]*)?>)\s*<t[dh](?:\s[^<>]*)?>\s*", re.IGNORECASE)
-_ELEMENT = re.compile(r"<(title|movie|film|name|item|year)>([^<>\n]+)</\1>", re.IGNORECASE)
+_ELEMENT = re.compile(
+    r"<(title|movie|film|name|item|recommendation|year)>([^<>\n]+)</\1>", re.IGNORECASE
+)
+_TITLE_TAG = re.compile(r"<h\d(?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"<li(?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]]{1,200})\]\(https?:[^()\s]*\)|\[\[([^\[\]]{1,200})\]\]")
 _NOTE = re.compile(r"(?<=[\w)*”\"])\[\^?\d{1,2}\]")
@@ -393,7 +395,8 @@ _QUOTATION = re.compile(r"^(?: ?> ?)+", re.MULTILINE)
 
 def _divide_lines(text: str) -> list[str]:
     """Return the lines with text, without HTML, links, marks of quotation and fences."""
-    text = _BREAK.sub("\n", _CELL.sub(r"\1 | ", html.unescape(_ESCAPE.sub(r"\1", text))))
+    text = _CELL.sub(r"\1 | ", html.unescape(_ESCAPE.sub(r"\1", text)))
+    text = _BREAK.sub("\n", _TITLE_TAG.sub("\n## ", text))
     text = _TAG.sub("", _LIST_ITEM.sub("\n- ", _ELEMENT.sub("\n\\1: \\2\n", text)))
     text = _QUOTATION.sub("", _NOTE.sub("", _LINK.sub(r"\1\2", text)))
     text = _INDENT.sub(lambda blanks: blanks[0].expandtabs(4), text)
@@ -513,7 +516,7 @@ _COUNT = re.compile(
       | \((?P<bracketed>\d{{1,3}})\)\ ?
       | (?P<roman>[ivx]{{1,4}})[.)][ ]
       | (?P<letter>[a-zа-я])[.)][ ]
-      | (?P<spaced>\d{{1,3}})\ (?=[^\W\d]) )
+      | (?P<spaced>\d{{1,3}})[\ \t](?=[^\W\d]) )
     """,
     re.IGNORECASE | re.VERBOSE,
 )

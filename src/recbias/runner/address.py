@@ -241,7 +241,7 @@ def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
         if entry.is_file():
             if path.suffix in _DATA_SUFFIXES:
                 digests.add((path.relative_to(base).as_posix(), digest_file(path)))
-        elif entry.name != "__pycache__" and not (path / "__init__.py").exists():
+        elif entry.name != "__pycache__" and not any(path.glob("*.py")):
             digests |= _digest_data(path, base)
     return frozenset(digests)
 
@@ -254,7 +254,7 @@ def assign_address(
     stage: Stage,
     identity: Mapping[str, object],
     *,
-    inputs: tuple[Stage, ...] | None = None,
+    inputs: Iterable[Stage] | None = None,
     libraries: Iterable[str] = (),
 ) -> Stage:
     """Return a stage at the content address of its result.
@@ -280,12 +280,12 @@ def address_values(
 
 
 def _compute_address(work: object, facts: Mapping[str, object], libraries: Iterable[str]) -> str:
-    versions = {name: library_version(name) for name in (*_LIBRARIES, *libraries)}
+    versions = {name: _library_version(name) for name in (*_LIBRARIES, *libraries)}
     return compute_digest({**facts, "code": digest_sources(work), "libraries": versions})
 
 
 @cache
-def library_version(name: str) -> str:
+def _library_version(name: str) -> str:
     """Return the installed version of a package, blank where it is absent."""
     try:
         package = distribution(name)
@@ -310,11 +310,11 @@ _LIBRARIES_ENVIRONMENT = (
 def describe_environment() -> dict[str, Any]:
     """Return the versions, the commit and the platform of this run."""
     return {
-        "recbias": library_version("recbias"),
+        "recbias": _library_version("recbias"),
         "commit": _find_commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "libraries": {name: library_version(name) for name in _LIBRARIES_ENVIRONMENT},
+        "libraries": {name: _library_version(name) for name in _LIBRARIES_ENVIRONMENT},
     }
 
 

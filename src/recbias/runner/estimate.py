@@ -218,69 +218,52 @@ def _extrapolate(
 # ---- requests to language models ----
 
 
-@dataclass(frozen=True)
-class RequestTotals:
-    """The requests of one model or detector in all data contexts, each once.
-
-    Args:
-        model: The label of the model or detector.
-        n_requests: The number of requests.
-        n_stored: Those whose reply is stored, or that an earlier model of the spec sends.
-        prompt_tokens: An upper estimate of the tokens of the prompts to send.
-        completion_tokens: The largest number of tokens of the replies to them.
-        money: What these tokens cost by the prices of the spec; None without prices.
-        problem: Why the numbers are not known; blank if they are.
-    """
-
-    model: str
-    n_requests: int = 0
-    n_stored: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    money: float | None = None
-    problem: str = ""
+REQUEST_COUNTS = ("requests", "stored", "to_send", "tokens_in", "tokens_out")
+"""Requests, those with a stored reply or sent by an earlier model of the spec, the others; and of
+these the most tokens of the prompts and of the replies."""
 
 
-def count_requests(plan: Plan, executor: Executor) -> list[RequestTotals]:
+def count_requests(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
     """Return the requests of each detector and model that sends some and has stored no result.
 
     The dataset, the split and the queries are computed where they are not stored, and a model is
     trained whose candidates another one reorders; without a language model nothing is computed.
+
+    Returns:
+        A row for each, over all data contexts, each request once: ``model``, ``REQUEST_COUNTS``,
+        ``money`` (by the prices of the spec; None without prices) and ``problem``: why the
+        numbers are not known and None, else None.
     """
-    totals: list[RequestTotals] = []
+    rows: list[dict[str, Any]] = []
     sent: set[str] = set()
     for label, list_requests in _iterate_senders(plan, executor):
-        if list_requests is None:
-            totals.append(RequestTotals(label, problem="its settings are searched"))
-            continue
-        with (
-            collect_warnings(),
-            collect_facts(),
-            stage_context(reply_folder=executor.store.reply_folder),
-        ):
-            listed, failure = attempt(lambda: [*list_requests()])  # noqa: B023  called at once
-        if failure is not None:
-            totals.append(RequestTotals(label, problem=failure.message))
-            continue
-        requests: dict[str, PlannedRequest] = {request.address: request for request in listed}
+        requests: dict[str, PlannedRequest] = {}
+        problem = None if list_requests else "its settings are searched"
+        if list_requests:
+            with (
+                collect_warnings(),
+                collect_facts(),
+                stage_context(reply_folder=executor.store.reply_folder),
+            ):
+                listed, failure = attempt(lambda: [*list_requests()])  # noqa: B023  called at once
+            problem = failure.message if failure else None
+            requests = {request.address: request for request in listed or ()}
         missing = [
             request
             for request in requests.values()
             if not request.is_stored and request.address not in sent
         ]
-        has_prices = all(request.money is not None for request in requests.values())
-        totals.append(
-            RequestTotals(
-                label,
-                n_requests=len(requests),
-                n_stored=len(requests) - len(missing),
-                prompt_tokens=sum(request.prompt_tokens for request in missing),
-                completion_tokens=sum(request.completion_tokens for request in missing),
-                money=sum(request.money or 0.0 for request in missing) if has_prices else None,
-            )
-        )
+        tokens = [(each.prompt_tokens, each.completion_tokens) for each in missing]
+        counts = (len(requests), len(requests) - len(missing), len(missing))
+        totals = (*counts, *map(sum, zip((0, 0), *tokens, strict=True)))
+        money = None
+        if all(request.money is not None for request in requests.values()):
+            money = sum(request.money or 0.0 for request in missing)
+        row = dict(zip((*REQUEST_COUNTS, "money"), (*totals, money), strict=True))
+        known = dict.fromkeys(row) if problem else row
+        rows.append({"model": label, **known, "problem": problem})
         sent |= requests.keys()
-    return totals
+    return rows
 
 
 _ListRequests: TypeAlias = Callable[[], Iterable[PlannedRequest]]

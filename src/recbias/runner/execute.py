@@ -1,19 +1,10 @@
-"""Execution of a plan: reuse stored results, compute the others, isolate failures by model.
-
-Models, and the trials of one batch, run at the same time in processes that share the store only.
-"""
+"""Execution of a plan: reuse stored results, compute the others, isolate failures by model."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, Pipe, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,23 +18,14 @@ from recbias.core.context import (
     stage_context,
 )
 from recbias.core.dataset import Dataset, Split
-from recbias.core.errors import RecbiasError, StageError, Unwritable, UserError
+from recbias.core.errors import StageError, Unwritable, UserError
 from recbias.core.machine import (
-    count_cores,
-    follow_parent,
-    hold_signals,
     reset_peak_memory,
-    share_heap,
 )
-from recbias.core.plugins import AsksAboutItems, is_cuda
+from recbias.core.plugins import AsksAboutItems
 from recbias.core.queries import Queries
-from recbias.core.registry import import_files, list_imported_files
-from recbias.core.text import guard_messages
-from recbias.runner.address import digest_own_sources
 from recbias.runner.boundary import attempt
-from recbias.runner.options import Observer
-from recbias.runner.plan import DataContext, ModelPlan, Plan, Stage
-from recbias.runner.remaining import RemainingWork
+from recbias.runner.plan import DataContext, ModelPlan, Observer, Plan, RemainingWork, Stage
 from recbias.runner.stages import LabelItems
 from recbias.runner.store import StageCheckpoints, Store, describe_damage, find_values
 
@@ -113,7 +95,7 @@ _SELDOM_NEEDED = frozenset({"fit", "trial", "baseline"})
 """Kinds of stage that are not needed if the answers and searches that read them are stored."""
 
 
-def _select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Stage, ...]:
+def select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[Stage, ...]:
     """Return the stages of a model: without training if its answer is stored."""
     search = model_plan.search
     results = {"fit": model_plan.asking, "trial": search, "baseline": search}
@@ -127,9 +109,11 @@ def _select_needed_stages(executor: Executor, model_plan: ModelPlan) -> tuple[St
     )
 
 
-def look_up_results(plan: Plan, store: Store) -> None:
-    """Ask a store at a URL for the results of a plan at the same time and not one by one."""
-    store.look_up(stage.digest for stage in plan.stages if stage.kind not in _SELDOM_NEEDED)
+def _look_up(plans: Iterable[Plan], executor: Executor) -> None:
+    """Ask a store at a URL for the results of plans at the same time and not one by one."""
+    stages = {stage.digest: stage.kind for plan in plans for stage in plan.stages}
+    if not executor.fresh:
+        executor.store.look_up(name for name in stages if stages[name] not in _SELDOM_NEEDED)
 
 
 ModelRunner: TypeAlias = Callable[[Plan, "Executor"], Iterable[list[StageRecord]]]
@@ -300,12 +284,7 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
             raise experiment.fault(where, message, remedy=error.remedy) from error
 
 
-def run_model(executor: Executor, model_plan: ModelPlan) -> list[StageRecord]:
-    """Compute the stages of one model that are needed."""
-    return _run_stages(executor, _select_needed_stages(executor, model_plan))
-
-
-def _run_stages(executor: Executor, stages: Sequence[Stage]) -> list[StageRecord]:
+def run_stages(executor: Executor, stages: Sequence[Stage]) -> list[StageRecord]:
     """Compute stages in order; after a failure other than a metric's, skip the rest."""
     records = []
     for stage in stages:
@@ -317,49 +296,36 @@ def _run_stages(executor: Executor, stages: Sequence[Stage]) -> list[StageRecord
     return records
 
 
-def execute(  # noqa: PLR0913  the options of a run, each by name
-    plan: Plan,
-    store: Store,
-    observer: Observer,
-    *,
-    fresh: bool,
-    stop: bool,
-    run_models: ModelRunner,
-    workers: int = 1,
-) -> Executor:
-    """Compute every stage of a plan.
-
-    With ``fresh`` no stored result is reused. With ``stop`` the first failure is raised; otherwise
-    the other models are still run. ``workers`` is their number, for the time that is left.
+def execute(plan: Plan, store: Store, observer: Observer, run_models: ModelRunner) -> Executor:
+    """Compute every stage of a plan, as its options say.
 
     Raises:
-        UserError: A stage that models share failed because of the user's input.
+        UserError: A stage that models share failed because of the user's input, or the first
+            failure with ``on_error: stop``; otherwise the other models are still run.
         StageError: It failed for another reason.
     """
-    executor = Executor(store, observer, fresh=fresh)
-    _announce(plan, executor, workers)
+    executor = Executor(store, observer, fresh=plan.options.fresh)
+    _look_up([plan], executor)
+    _announce(plan, executor)
     for context in plan.data_contexts:
         run_shared_stages(executor, context, plan.experiment)
     for records in run_models(plan, executor):
-        for record in records if stop else ():
+        for record in records if plan.options.on_error == "stop" else ():
             _raise_failure(record)
     return executor
 
 
 def execute_plans(
-    plans: Sequence[Plan],
-    store: Store,
-    observer: Observer,
-    *,
-    fresh: bool,
-    run_models: ModelRunner,
+    plans: Sequence[Plan], store: Store, observer: Observer, run_models: ModelRunner
 ) -> tuple[Executor, dict[int, str]]:
-    """Compute every stage of several plans once, and go on after failures.
+    """Compute every stage of several plans with the same options once, and go on after failures.
 
     Returns:
         The executor, and what is wrong with each plan whose shared stages failed, by its ``id``.
     """
-    executor, problems = Executor(store, observer, fresh=fresh), dict[int, str]()
+    fresh, problems = plans[0].options.fresh, dict[int, str]()
+    executor = Executor(store, observer, fresh=fresh)
+    _look_up(plans, executor)
     for plan in plans:
         try:
             for context in plan.data_contexts:
@@ -372,7 +338,7 @@ def execute_plans(
     sound = [plan for plan in plans if id(plan) not in problems]
     contexts = tuple(context for plan in sound for context in plan.data_contexts)
     whole = replace(plans[0], data_contexts=contexts, model_plans=tuple(_merge_models(sound)))
-    _announce(whole, executor, 1)
+    _announce(whole, executor)
     for _ in run_models(whole, executor):
         pass
     return executor, problems
@@ -395,281 +361,13 @@ def _merge_models(plans: Iterable[Plan]) -> Iterator[ModelPlan]:
         )
 
 
-def _announce(plan: Plan, executor: Executor, workers: int) -> None:
-    """Tell an observer that wants to know which stages a run needs."""
-    if hasattr(executor.observer, "planned"):
-        stages = [stage for context in plan.data_contexts for stage in context.stages]
-        for model_plan in plan.model_plans:
-            stages += _select_needed_stages(executor, model_plan)
-        stored = {stage.digest for stage in stages if executor.is_stored(stage)}
-        executor.observer.planned(RemainingWork(stages, stored, workers=workers))
-
-
-# ---- processes ----
-
-
-_SEARCHING = frozenset({"baseline", "trial"})
-"""Kinds of stage that come before the result of a search."""
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """The unit of work of a worker: the stages of a model, or a trial with those before it.
-
-    Args:
-        stages: The stages in order; the first ones may be those of other jobs.
-        after: The addresses that earlier jobs compute, which end before.
-    """
-
-    stages: tuple[Stage, ...]
-    after: frozenset[str] = frozenset()
-
-    @property
-    def read(self) -> tuple[Stage, ...]:
-        """Its stages and their inputs."""
-        return tuple(each for stage in self.stages for each in (stage, *stage.inputs))
-
-
-@dataclass
-class Jobs:
-    """The remaining jobs of a plan.
-
-    Args:
-        waiting: The jobs that no worker has started, in the order of the plan.
-        ended: The addresses of the stages of ended jobs, also of those without a record.
-    """
-
-    executor: Executor
-    waiting: list[Job] = field(default_factory=list)
-    ended: set[str] = field(default_factory=set)
-
-    @classmethod
-    def from_plan(cls, plan: Plan, executor: Executor) -> Jobs:
-        """Return the jobs of a plan, without the trials that are already stored."""
-        jobs, planned = cls(executor), set[str]()
-        for model_plan in plan.model_plans:
-            for stages in _divide(_select_needed_stages(executor, model_plan)):
-                if stages[-1].kind in _SEARCHING and executor.is_stored(stages[-1]):
-                    executor.ensure(stages[-1])
-                    continue
-                job = Job(stages)
-                after = frozenset(stage.digest for stage in job.read) & planned
-                if stages[-1].digest not in planned:
-                    jobs.waiting.append(replace(job, after=after))
-                planned |= {stage.digest for stage in stages}
-        return jobs
-
-    def take(self, limit: int | None = None) -> Sequence[Job]:
-        """Remove the next jobs that can start from the queue and return them."""
-        ended = self.executor.records.keys() | self.ended
-        ready = [job for job in self.waiting if job.after <= ended][:limit]
-        self.waiting = [job for job in self.waiting if job not in ready]
-        return ready
-
-    def count_gpus(self, job: Job) -> int:
-        """Return the number of GPUs that a job needs: the most of a stage to run."""
-        missing = [stage for stage in job.stages if not self.executor.is_stored(stage)]
-        return max((sum(map(is_cuda, stage.devices)) for stage in missing), default=0)
-
-    def select_records(self, job: Job) -> Mapping[str, StageRecord]:
-        """Return the records of this run for the stages of a job and their inputs."""
-        records = self.executor.records
-        return {each.digest: records[each.digest] for each in job.read if each.digest in records}
-
-    def report_dead_worker(self, job: Job, exit_code: int | None = None) -> list[StageRecord]:
-        """Return the record of the stage that a worker was computing when its process died.
-
-        Args:
-            job: What it was computing.
-            exit_code: The exit code of the process, negative for a signal; None if unknown.
-        """
-        store = self.executor.store
-        for stage in job.stages:
-            store.look_again(stage.digest)
-        unfinished = (stage for stage in job.stages if not store.has(stage.digest))
-        stage = next(unfinished, job.stages[-1])
-        return [make_record(stage, failure=_describe_death(exit_code))]
-
-    def finish(self, records: list[StageRecord], job: Job | None = None) -> list[StageRecord]:
-        """Take over the new records of a worker for a job, and pass them to the observer."""
-        self.ended |= {stage.digest for stage in job.stages} if job else set()
-        new = [record for record in records if record.digest not in self.executor.records]
-        for record in new:
-            self.executor.records[record.digest] = record
-            self.executor.store.look_again(record.digest)
-            self.executor.observer.finished(record)
-        return new
-
-
-def _divide(stages: tuple[Stage, ...]) -> Iterator[tuple[Stage, ...]]:
-    """Yield the stages of each job of a model: what trials share, every trial, then the model.
-
-    If every trial depends on all before, one worker runs them in order with the model.
-    """
-    trials = [stage for stage in stages if stage.kind in _SEARCHING]
-    earlier = [tuple(each for each in trial.inputs if each.kind in _SEARCHING) for trial in trials]
-    if any(len(before) < at for at, before in enumerate(earlier)):
-        if shared := stages[: stages.index(trials[0])]:
-            yield shared
-        for before, trial in zip(earlier, trials, strict=True):
-            yield (*shared, *before, trial)
-    yield stages
-
-
-def _describe_death(exit_code: int | None) -> Failure:
-    how = ""
-    if exit_code is not None:
-        how = f" (signal {-exit_code})" if exit_code < 0 else f" (exit code {exit_code})"
-    remedy = (
-        "it may have run out of memory: use --workers 1, lower what makes it large (batch_size, "
-        "negatives, embedding_size, the dataset), or give it more memory"
-    )
-    return Failure(f"the worker process died{how}", remedy)
-
-
-def digest_code(job: Job) -> str:
-    """Return the digest of the code outside recbias that a job can run, as it was first read."""
-    return digest_own_sources(stage.work for stage in job.stages)
-
-
-def run_job(
-    store: Store,
-    job: Job,
-    records: Mapping[str, StageRecord],
-    *,
-    fresh: bool,
-    run_id: str,
-    code: str,
-) -> list[StageRecord]:
-    """Run a job in a worker process.
-
-    ``records`` are those of ``select_records``; ``code`` is the digest of the code when the run
-    was planned: with other code the job fails.
-    """
-    if digest_code(job) != code:
-        message = "the code of its plug-in changed while the run was using it"
-        remedy = "run again, and do not change the code before the run has ended"
-        return [make_record(job.stages[-1], failure=Failure(message, remedy, user=True))]
-    executor = Executor(store, Observer(), fresh=fresh, records=dict(records), run_id=run_id)
-    return _run_stages(executor, job.stages)
-
-
-@dataclass(frozen=True)
-class Processes:
-    """Runs the models of a plan, and independent trials, in worker processes.
-
-    A worker that dies (out of memory, a crash in a library) fails its own model only.
-
-    Args:
-        workers: The number of processes; 1 runs the models in this process.
-    """
-
-    workers: int
-
-    def prepare(self, plan: Plan) -> AbstractContextManager[None]:
-        """Return an empty context: this machine needs no preparation."""
-        return nullcontext()
-
-    def __call__(self, plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
-        """Yield the records of each job as it finishes."""
-        if self.workers <= 1:
-            return _run_in_sequence(plan, executor)
-        return _run_in_workers(Jobs.from_plan(plan, executor), self.workers)
-
-
-def _run_in_sequence(plan: Plan, executor: Executor) -> Iterator[list[StageRecord]]:
-    for model_plan, next_plan in zip(plan.model_plans, (*plan.model_plans[1:], None), strict=True):
-        yield run_model(executor, model_plan)
-        needed = () if next_plan is None else next_plan.data_context.stages
-        context = model_plan.data_context
-        executor.forget(stage for stage in (context.split, context.queries) if stage not in needed)
-
-
-def _run_in_workers(jobs: Jobs, n_workers: int) -> Iterator[list[StageRecord]]:
-    n_threads = max(1, count_cores() // min(n_workers, max(1, len(jobs.waiting))))
-    idle: list[_Worker] = []
-    running: dict[Any, tuple[_Worker, Job]] = {}
-    try:
-        while True:
-            for job in jobs.take(n_workers - len(running)):
-                worker = idle.pop() if idle else _Worker.start(n_threads)
-                running[worker.connection] = worker, job
-                worker.send(jobs, job)
-            if not running:
-                return
-            for connection in wait([*running]):
-                worker, job = running.pop(connection)
-                records = worker.receive()
-                if records is None:
-                    records = jobs.report_dead_worker(job, worker.process.exitcode)
-                else:
-                    idle.append(worker)
-                yield jobs.finish(records, job)
-    finally:
-        for worker in [*idle, *(worker for worker, _ in running.values())]:
-            worker.process.kill()  # the store holds complete results only
-            worker.process.join()
-
-
-@dataclass(frozen=True, eq=False)
-class _Worker:
-    """A process that runs jobs, one after the other."""
-
-    process: BaseProcess
-    connection: Connection
-
-    @classmethod
-    def start(cls, n_threads: int) -> _Worker:
-        here, there = Pipe()
-        process = multiprocessing.get_context("spawn").Process(
-            target=_work, args=(there, n_threads, list_imported_files())
-        )
-        resource_tracker.ensure_running()  # its start would unblock the signals that are held
-        with hold_signals():
-            process.start()
-        there.close()
-        return cls(process, here)
-
-    def send(self, jobs: Jobs, job: Job) -> None:
-        """Let the process run a job; that it has died is seen when its answer is received."""
-        executor, records = jobs.executor, jobs.select_records(job)
-        options = {"fresh": executor.fresh, "run_id": executor.run_id, "code": digest_code(job)}
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.send(((executor.store, job, records), options))
-
-    def receive(self) -> list[StageRecord] | None:
-        """Return the records of its job, None if the process has died."""
-        try:
-            answer: list[StageRecord] | RecbiasError = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            return None
-        if isinstance(answer, RecbiasError):
-            raise answer
-        return answer
-
-
-def _work(
-    connection: Connection, n_threads: int, plugin_files: Sequence[tuple[Path, bytes]]
-) -> None:
-    """Run the jobs that arrive, until there are no more."""
-    from threadpoolctl import threadpool_limits
-
-    follow_parent()
-    share_heap()
-    with suppress(OSError):  # a stream is closed
-        os.dup2(2, 1)  # what plug-ins print is not the result
-    guard_messages()
-    threadpool_limits(n_threads)
-    import_files(plugin_files)
-    with suppress(EOFError, OSError):  # the run has ended
-        while True:
-            inputs, options = connection.recv()
-            try:
-                answer: list[StageRecord] | RecbiasError = run_job(*inputs, **options)
-            except RecbiasError as error:
-                answer = error
-            connection.send(answer)
+def _announce(plan: Plan, executor: Executor) -> None:
+    """Tell the observer which stages a run needs."""
+    stages = [stage for context in plan.data_contexts for stage in context.stages]
+    for model_plan in plan.model_plans:
+        stages += select_needed_stages(executor, model_plan)
+    stored = {stage.digest for stage in stages if executor.is_stored(stage)}
+    executor.observer.planned(RemainingWork(stages, stored, workers=plan.options.workers))
 
 
 @dataclass

@@ -32,9 +32,9 @@ from recbias.runner.execute import Executor
 from recbias.runner.manifest import RunCost, describe_failure, list_searches
 from recbias.runner.plan import ModelPlan, Plan
 from recbias.runner.results import (
+    Measurements,
     ModelMeasurement,
     Place,
-    build_metrics_table,
     locate,
     make_fit_keys,
 )
@@ -232,17 +232,16 @@ def write_tables(
     folder: Path,
     plan: Plan,
     executor: Executor,
-    *,
-    measured: Sequence[ModelMeasurement],
-    groups: Sequence[ModelMeasurement],
+    measured: Measurements,
     significance: pd.DataFrame,
 ) -> None:
     """Write the tables of values, tests and searches."""
     _write_searches(folder, plan, executor)
-    measures.METRICS.write(folder, build_metrics_table(measured))
+    measures.METRICS.write(folder, measured.table)
     measures.SIGNIFICANCE.write(folder, significance)
-    if groups:
-        measures.GROUPS.write(folder, (group.row() for group in groups if group.measurement.group))
+    if measured.groups:
+        rows = (group.row() for group in measured.groups if group.measurement.group)
+        measures.GROUPS.write(folder, rows)
 
 
 def _write_searches(folder: Path, plan: Plan, executor: Executor) -> None:

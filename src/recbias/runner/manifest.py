@@ -100,7 +100,7 @@ def build_manifest(
                 for record in records
                 if record.failure is not None
             ],
-            "warnings": merge_warnings(records, warnings),
+            "warnings": _merge_warnings(records, warnings),
         }
     )
 
@@ -236,7 +236,7 @@ def _describe_queries(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
             "dataset": context.keys.dataset,
             "asked": len(queries),
             "unit": queries.unit,
-            "labels": list_cooccurring_labels(queries.labels.frame),
+            "labels": _list_cooccurring_labels(queries.labels.frame),
             "parameters": plan.experiment.queries.parameters,
         }
         descriptions[str(description)] = description
@@ -258,11 +258,11 @@ def _digest_contents(plan: Plan, executor: Executor) -> Iterator[dict[str, Any]]
         executor.forget((context.split,))
 
 
-def list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
+def _list_cooccurring_labels(labels: pd.DataFrame) -> dict[str, list[str]]:
     """Return for each label the other labels that occur with it in a query.
 
     >>> labels = {"race": ["white", None], "age": ["old", None], "place": [None, "bank"]}
-    >>> list_cooccurring_labels(pd.DataFrame(labels))
+    >>> _list_cooccurring_labels(pd.DataFrame(labels))
     {'race': ['age'], 'age': ['race'], 'place': []}
     """
     present = labels.notna().to_numpy().astype(np.float32)
@@ -282,7 +282,7 @@ def describe_failure(
     return {"stage": step, **keys, **asdict(failure)}
 
 
-def merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> list[str]:
+def _merge_warnings(stages: Sequence[StageRecord], warnings: Sequence[str]) -> list[str]:
     """Return the warnings of the run, then those of its stages, once per fitted model."""
     merged = dict.fromkeys(warnings)
     for stage in stages:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,17 +36,22 @@ from recbias.core.plugins import (
 from recbias.formats.yaml import KeyPath
 from recbias.runner.address import address_values, assign_address
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.checks import find_learner, raise_faults, validate_experiment
+from recbias.runner.checks import (
+    collect_fault,
+    find_learner,
+    raise_faults,
+    validate_experiment,
+)
 from recbias.runner.grouping import GroupMeasurements
-from recbias.runner.options import RunOptions
 from recbias.runner.plan import (
     DataContext,
     Keys,
     ModelPlan,
     Plan,
+    RunOptions,
     Stage,
     count_query_folds,
-    find_chooser,
+    find_named_model,
     list_missing_outputs,
     may_lack_files,
 )
@@ -66,12 +71,13 @@ from recbias.runner.store import Fingerprints
 from recbias.runner.tuning import (
     AnswerValidationQueries,
     RunTrial,
+    SelectBestTrial,
     TunedWork,
     UseBestSettings,
+    can_prune,
+    count_combinations,
     find_perplexity_limit,
     is_exhaustive,
-    plan_search,
-    plan_trials,
 )
 
 _SMOKE_TEST_TRIALS = 2
@@ -102,17 +108,13 @@ def check_experiment(
     Raises:
         Faults: As for ``make_plan``.
     """
-    checks: tuple[Callable[[], object], ...] = (
-        lambda: validate_experiment(experiment),
-        lambda: _digest_input_files(experiment, options, fingerprints),
-        lambda: choose_devices(experiment),
-    )
     faults: list[UserError] = []
-    for check in checks:
-        try:
-            check()
-        except UserError as error:
-            faults.append(error)
+    with collect_fault(faults):
+        validate_experiment(experiment)
+    with collect_fault(faults):
+        _digest_input_files(experiment, options, fingerprints)
+    with collect_fault(faults):
+        choose_devices(experiment)
     if faults:
         raise Faults(faults)
 
@@ -194,10 +196,8 @@ def choose_devices(experiment: Experiment) -> Experiment:
     def choose(specs: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
         chosen = []
         for spec in specs:
-            try:
+            with collect_fault(faults):
                 chosen.append(_choose_device(spec, experiment))
-            except UserError as error:
-                faults.append(error)
         return tuple(chosen)
 
     datasets = [replace(each, filters=choose(each.filters)) for each in experiment.datasets]
@@ -364,7 +364,13 @@ class StagePlanner:
     _known: dict[int, _Known] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def place(
-        self, stage: Stage, *specs: PluginSpec, at: PluginSpec | None = None, **identity: object
+        self,
+        stage: Stage,
+        *specs: PluginSpec,
+        at: PluginSpec | None = None,
+        inputs: Sequence[Stage] | None = None,
+        libraries: Sequence[str] = (),
+        **identity: object,
     ) -> Stage:
         """Return a stage at its address, which has the settings of its work and its plug-ins.
 
@@ -374,6 +380,8 @@ class StagePlanner:
             specs: Its plug-ins, first the one that it is named for; the address has their
                 settings, files and libraries.
             at: The entry of the spec that requests it.
+            inputs: The inputs that count, if not all of the stage.
+            libraries: Packages whose version counts besides those of the plug-ins.
             identity: What the address has besides.
         """
         known = [self._know(spec) for spec in specs]
@@ -381,16 +389,11 @@ class StagePlanner:
             each.learner if stage.kind == "fit" else each.identity for each in known
         ]
         identity["work"] = _list_settings(stage.work)
-        libraries = dict.fromkeys(name for each in known for name in each.libraries)
-        return assign_address(self._fill(stage, *specs, at=at), identity, libraries=[*libraries])
-
-    def _fill(self, stage: Stage, *specs: PluginSpec, at: PluginSpec | None = None) -> Stage:
-        """Return a stage with what follows from its plug-ins and its entry of the spec."""
-        known = [self._know(spec) for spec in specs]
+        packages = [name for each in known for name in each.libraries] + [*libraries]
         files = dict(stage.files)
         for each in known:
             files |= each.files
-        return replace(
+        filled = replace(
             stage,
             spec_location="" if at is None else self._know(at).location,
             files=files,
@@ -398,6 +401,7 @@ class StagePlanner:
             subject=str(known[0].identity["name"]) if known else type(stage.work).__name__,
             settings=compute_digest([each.settings for each in known]) if known else "",
         )
+        return assign_address(filled, identity, inputs=inputs, libraries=packages)
 
     def _know(self, spec: PluginSpec) -> _Known:
         """Return what is known of a plug-in."""
@@ -580,7 +584,12 @@ class StagePlanner:
         keys: Keys,
         candidates: Stage | None = None,
     ) -> tuple[tuple[Stage, ...], Stage | None]:
-        """Return the trials of a hyperparameter search, and the stage that selects the best."""
+        """Return the trials of a hyperparameter search, and the stage that selects the best.
+
+        Trials form batches of ``parallel``. A trial is sampled from the trials of earlier batches,
+        so the trials of one batch can run at the same time with the same result. The address of a
+        trial has those of the batch before, and so of all earlier batches.
+        """
         if model.tune is None:
             return (), None
         (seed, fold), tune = _get_training_fold(keys), model.tune
@@ -589,14 +598,11 @@ class StagePlanner:
         k = tune.metric.cutoff or self.experiment.k
         limit = find_perplexity_limit(tune, model.plugin)
         identity = {
-            "model": self._know(model).identity,
-            "metric": self._know(tune.metric).identity | tune.metric.split_settings,
+            "split": tune.metric.split_settings,
             "space": tune.written["space"],
             "objective": tune.objective,
             "limit": limit,
-            "k": k,
-            "seed": seed,
-            "fold": fold,
+            "pruning": tune.pruning if can_prune(tune) else "none",
         }
         needs = tune.metric.needs | frozenset(model.plugin.needs if candidates else ())
         labels = context.labels if "items" in needs else ()
@@ -608,9 +614,28 @@ class StagePlanner:
         )
         baseline = () if limit is None else (self._plan_baseline(context, model, keys, work),)
         read = _present(context.dataset, context.split, candidates, *labels, *baseline)
-        first = self._fill(Stage("trial", "", work, read, keys), model, tune.metric, at=model)
-        trials = plan_trials(first, work, identity)
-        return (*baseline, *trials), plan_search(trials, work)
+        trials: list[Stage] = []
+        n_trials = min(tune.trials, count_combinations(tune.space) or tune.trials)
+        for number in range(1, n_trials + 1):
+            earlier = trials[: (number - 1) // tune.parallel * tune.parallel]
+            title, run = f"trial {number} of {keys.model}", replace(work, number=number)
+            trial = self.place(
+                Stage("trial", title, run, (*read, *earlier), keys),
+                *(model, tune.metric),
+                at=model,
+                inputs=(*read, *earlier[-tune.parallel :]),
+                libraries=("optuna",),
+                **identity,
+            )
+            trials.append(trial)
+        choose = SelectBestTrial(tune.direction, tune.space, work.derive_seed("importances"))
+        search = self.place(
+            Stage("search", f"search {keys.model}", choose, tuple(trials), keys),
+            at=model,
+            inputs=trials[-tune.parallel :],
+            libraries=("optuna", "scikit-learn"),
+        )
+        return (*baseline, *trials), search
 
     def _plan_baseline(
         self, context: DataContext, model: PluginSpec, keys: Keys, work: RunTrial
@@ -638,17 +663,15 @@ class StagePlanner:
         source = getattr(context.dataset.work, "source", None)
         world = source if metric.needs & {"odds", "log"} else None
         compute = ComputeMetric(metric.plugin, metric.name, world)
-        choice = self._plan_choice(context, metric)
+        other = self._plan_named_model(context, metric)
         labels = context.labels if "items" in metric.needs else ()
-        read = _present(
-            *(context.dataset, context.split, context.queries, answer, choice), *labels
-        )
+        read = _present(*(context.dataset, context.split, context.queries, answer, other), *labels)
         stage = Stage("measure", title, compute, read, keys)
         return self.place(stage, metric, at=metric)
 
-    def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
-        """Return the answer of the model in which a metric chooses members, if it names one."""
-        label, k = find_chooser(metric), self.experiment.k
+    def _plan_named_model(self, context: DataContext, metric: PluginSpec) -> Stage | None:
+        """Return the answer of the other model that a metric reads, if it names one."""
+        (_, label), k = find_named_model(metric), self.experiment.k
         models = [model for model in self.experiment.models if model.label == label]
         return self.plan_outputs(context, models[0], k).answer if models else None
 

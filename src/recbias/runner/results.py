@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -25,6 +26,7 @@ from recbias.core import measures
 from recbias.core.context import warn
 from recbias.core.dataset import BoolArray, FloatArray, Ids
 from recbias.core.docstrings import read_section
+from recbias.core.errors import UnalignedScores
 from recbias.core.files import derive_seed
 from recbias.core.grouping import parse_uncertain_label, read_uncertain_groups
 from recbias.core.measures import Bounds, Contrast, Measurement, limit_interval
@@ -32,6 +34,7 @@ from recbias.core.plugins import ChecksFiles, HasBounds, Pools
 from recbias.runner.execute import Executor
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.plan import Keys, ModelPlan, Plan
+from recbias.statistics.compare import SystemEstimates
 from recbias.statistics.groups import (
     DEFINITIONS,
     DIFFERENCES,
@@ -117,6 +120,54 @@ class ModelMeasurement:
         return {**self.fit_keys, **self.metric_keys, **values}
 
 
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """The measurements of a run, and what its tables, tests and checks make of them, once.
+
+    Args:
+        rows: Those of ``collect_measurements``.
+        groups: Those of ``_collect_groups``, with the contrasts over all seeds and folds.
+        failed: The dataset, model, metric and cutoff of each value of which a stage failed.
+    """
+
+    rows: Sequence[ModelMeasurement]
+    groups: Sequence[ModelMeasurement] = ()
+    failed: Sequence[FailedValue] = ()
+
+    @classmethod
+    def of_run(
+        cls, rows: Sequence[ModelMeasurement], plan: Plan, executor: Executor
+    ) -> Measurements:
+        """Return the measurements of a run with its groups and failures."""
+        return cls(
+            rows, _collect_groups(rows, plan, executor), _list_failed_values(plan, executor)
+        )
+
+    @property
+    def defined(self) -> list[ModelMeasurement]:
+        """The measurements of which no output is missing."""
+        return [row for row in self.rows if not row.missing]
+
+    @property
+    def bounds(self) -> dict[str, Bounds]:
+        """Those of the values of each metric, by its label."""
+        return {row.metric.label: row.bounds for row in self.defined}
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The content of ``metrics.csv``."""
+        return build_metrics_table(self.rows)
+
+    @cached_property
+    def estimates(self) -> list[SystemEstimates]:
+        """The values of all models on each quantity: in each fold, and over several folds.
+
+        Raises:
+            UnalignedScores: Two models were measured on different units.
+        """
+        return _collect_estimates(self.defined)
+
+
 def locate(keys: Keys) -> Place:
     """Return the dataset, seed and fold of a stage; 0 where there is no seed or fold."""
     return keys.dataset, keys.seed or 0, keys.fold or 0
@@ -141,7 +192,7 @@ class _PooledUnits(NamedTuple):
     share: bool
 
 
-def share_units(measurements: Sequence[Measurement]) -> bool:
+def _share_units(measurements: Sequence[Measurement]) -> bool:
     """Return whether all measurements with units have the same units in the same order."""
     units = [measurement.units.ids for measurement in measurements if measurement.units]
     return all(ids is units[0] or np.array_equal(ids, units[0]) for ids in units[1:])
@@ -156,7 +207,7 @@ def pool_units(measurements: Sequence[Measurement]) -> _PooledUnits | None:
     if len(scores) < len(measurements):
         return None
     values = np.concatenate([units.values for units in scores])
-    if share_units(measurements):
+    if _share_units(measurements):
         ids, codes = scores[0].ids, np.tile(np.arange(scores[0].ids.size), len(scores))
     else:
         codes, ids = pd.factorize(np.concatenate([units.ids for units in scores]))
@@ -166,10 +217,10 @@ def pool_units(measurements: Sequence[Measurement]) -> _PooledUnits | None:
     return _PooledUnits(ids, average_folds(values, codes, folds, ids.size), share=False)
 
 
-def average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None:
+def _average_replicates(measurements: Sequence[Measurement]) -> FloatArray | None:
     """Return the mean of each bootstrap replicate, ``float64[b]``; None if there are none."""
     replicates = [row.replicates for row in measurements if row.replicates is not None]
-    return average_defined(replicates) if len(replicates) == len(measurements) else None
+    return _average_defined(replicates) if len(replicates) == len(measurements) else None
 
 
 def find_df(measurements: Sequence[Measurement]) -> float:
@@ -177,10 +228,10 @@ def find_df(measurements: Sequence[Measurement]) -> float:
     return min((row.df for row in measurements if not math.isnan(row.df)), default=math.nan)
 
 
-def average_defined(values: Sequence[FloatArray | float]) -> FloatArray:
+def _average_defined(values: Sequence[FloatArray | float]) -> FloatArray:
     """Return the mean over the first axis without NaN; NaN if all values are NaN.
 
-    >>> average_defined([np.array([1.0, np.nan]), np.array([3.0, np.nan])]).tolist()
+    >>> _average_defined([np.array([1.0, np.nan]), np.array([3.0, np.nan])]).tolist()
     [2.0, nan]
     """
     stacked = np.stack([np.asarray(value, dtype=np.float64) for value in values])
@@ -205,7 +256,7 @@ def estimate_interval(
         ends = np.array([[row.ci_low, row.ci_high] for row in measurements])
         low, high = ends.mean(axis=0)
         return float(low), float(high)
-    pooled, replicates = pool_units(measurements), average_replicates(measurements)
+    pooled, replicates = pool_units(measurements), _average_replicates(measurements)
     if all(row.units is not None and row.units.errors is not None for row in measurements):
         (whole,) = pool_groups(measurements)
         low, high = whole.ci_low, whole.ci_high
@@ -255,7 +306,7 @@ def collect_measurements(plan: Plan, executor: Executor) -> list[ModelMeasuremen
         for row in rows
     ]
     served = [*_select_served(rows, _find_served(plan, executor))]
-    varying = list_varying(rows)
+    varying = _list_varying(rows)
     if not varying:
         return [*rows, *served]
     return [*rows, *served, *_pool_gaps(varying, plan, executor), *pool_summaries(rows, varying)]
@@ -371,7 +422,7 @@ def _restrict(row: ModelMeasurement, is_used: BoolArray) -> ModelMeasurement:
     return replace(row, measurement=limit_interval(mean, row.bounds))
 
 
-def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
+def _list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
     """Return each value of which a stage failed for a seed or fold, in the order of the plan."""
     keys = (
         (row.data_context.keys.dataset, row.model.label, metric.label, metric.cutoff)
@@ -385,7 +436,7 @@ def list_failed_values(plan: Plan, executor: Executor) -> list[FailedValue]:
 # ---- groups and gaps over several seeds and folds ----
 
 
-def collect_groups(
+def _collect_groups(
     measured: Sequence[ModelMeasurement], plan: Plan, executor: Executor
 ) -> list[ModelMeasurement]:
     """Return the groups of each metric by group, also those of a ``gap: difference`` alone.
@@ -399,13 +450,13 @@ def collect_groups(
     gaps = [spec for spec in plan.experiment.metrics if _get_gap(spec) == "difference"]
     alone = [spec for spec in gaps if identify_groups(spec) not in listed]
     rows += [row for spec in alone for row in _measure_groups(spec, plan.model_plans, executor)]
-    varying = list_varying(measured)
+    varying = _list_varying(measured)
     if not varying:
         return [replace(row, measurement=replace(row.measurement, contrasts=())) for row in rows]
     return [pooled for folds in _gather_folds(rows) for pooled in _pool(folds, varying)]
 
 
-def list_varying(measured: Sequence[ModelMeasurement]) -> dict[str, Any]:
+def _list_varying(measured: Sequence[ModelMeasurement]) -> dict[str, Any]:
     """Return ``all`` for each of seed and fold that a run has several of."""
     names = ("seed", "fold")
     return {name: measures.ALL for name in names if len({vars(row)[name] for row in measured}) > 1}
@@ -422,9 +473,9 @@ def pool_summaries(
         size = min(next(iter(fold.parts.values())).size for fold in folds)
         undefined = np.full(size, np.nan)
         parts = [[fold.parts.get(name, undefined)[:size] for name in names] for fold in folds]
-        means = average_defined([np.stack(part, axis=1) for part in parts])
+        means = _average_defined([np.stack(part, axis=1) for part in parts])
         values = metric.combine(means, means[0])
-        replicates = values[1:] if values.size > 1 else average_replicates(folds)
+        replicates = values[1:] if values.size > 1 else _average_replicates(folds)
         value = replace(folds[0], value=float(values[0]), replicates=replicates, df=find_df(folds))
         low, high = estimate_interval([value], value.value)
         value = limit_interval(replace(value, ci_low=low, ci_high=high), rows[0].bounds)
@@ -515,7 +566,7 @@ def build_metrics_table(measurements: Sequence[ModelMeasurement]) -> pd.DataFram
     """Return ``metrics.csv``: one row per value, then the means over folds, seeds and datasets."""
     singles = [row for row in measurements if not row.is_pooled]
     rows, means = [row.row() for row in singles], list[dict[str, Any]]()
-    if varying := list_varying(singles):
+    if varying := _list_varying(singles):
         by_identity = gather(measurements, lambda row: row.identity)
         means = [_average_folds(each, varying) for each in by_identity.values()]
     over_datasets: list[dict[str, Any]] = []
@@ -581,7 +632,7 @@ def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[dict[str, A
         if isinstance(metric := template.metric.plugin, Pools):
             counts = {row.dataset: row.measurement.counts for row in rows}
             measurement = Measurement(
-                metric.of_counts(sum_counts(counts, group_counts[identify(template)])),
+                metric.of_counts(_sum_counts(counts, group_counts[identify(template)])),
                 n=sum(row.measurement.n for row in rows),
                 undefined=sum(row.measurement.undefined for row in rows),
             )
@@ -590,7 +641,7 @@ def _pool_datasets(measurements: Sequence[ModelMeasurement]) -> list[dict[str, A
     return pooled
 
 
-def sum_counts(
+def _sum_counts(
     counts: Mapping[str, FloatArray | None], group_counts: Mapping[str, FloatArray | None]
 ) -> FloatArray:
     """Return the sum of the counts of a target over the datasets.
@@ -603,7 +654,7 @@ def sum_counts(
         counts: The counts of each dataset that has the target.
         group_counts: The counts of any target of the same group, for each dataset.
 
-    >>> sum_counts({"a": np.array([[1.0], [4.0]])}, {"b": np.array([[9.0], [6.0]])}).tolist()
+    >>> _sum_counts({"a": np.array([[1.0], [4.0]])}, {"b": np.array([[9.0], [6.0]])}).tolist()
     [[1.0], [10.0]]
     """
     total = np.sum([array for array in counts.values() if array is not None], axis=0)
@@ -612,6 +663,84 @@ def sum_counts(
             if dataset not in counts and array is not None:
                 total[1] += array[1]
     return np.asarray(total, dtype=np.float64)
+
+
+# ---- the values that models are compared by ----
+
+
+def _collect_estimates(measurements: Sequence[ModelMeasurement]) -> list[SystemEstimates]:
+    singles = [row for row in measurements if not row.is_pooled]
+    by_fold = gather(singles, lambda row: (row.place, *row.metric_keys.values()))
+    estimates = [_build_estimates(_gather_models(rows)) for rows in by_fold.values()]
+    varying = _list_varying(measurements)
+    pooled = {row.identity: row for row in measurements if row.is_pooled}
+    quantities = gather(singles, lambda row: (row.dataset, *row.metric_keys.values()))
+    for rows in quantities.values() if varying else ():
+        models = _gather_models(rows)
+        n_folds = max(map(len, models.values()))
+        complete = {name: folds for name, folds in models.items() if len(folds) == n_folds}
+        if rows[0].identity in pooled:
+            complete = {name: [pooled[folds[0].identity]] for name, folds in complete.items()}
+        estimates.append(_build_estimates(complete, **varying))
+    return estimates
+
+
+def _gather_models(rows: Sequence[ModelMeasurement]) -> dict[str, list[ModelMeasurement]]:
+    return gather(rows, lambda row: row.model)
+
+
+def _build_estimates(
+    models: Mapping[str, Sequence[ModelMeasurement]], **varying: str
+) -> SystemEstimates:
+    """Return the values of models on one quantity, each in one fold and seed or in several."""
+    row = next(iter(models.values()))[0]
+    place = dict(zip(("dataset", "seed", "fold"), row.place, strict=True))
+    systems = [[_select_compared(fold) for fold in folds] for folds in models.values()]
+    if not all(map(_share_units, zip(*systems, strict=False))):
+        message = f"{row.metric.label} was measured on different units for {', '.join(models)}"
+        raise UnalignedScores(message, remedy="measure all models on one split")
+    measurements = [measurement for folds in systems for measurement in folds]
+    replicates = _stack([_average_replicates(folds) for folds in systems])
+    units = [pool_units(folds) for folds in systems]
+    return SystemEstimates(
+        systems=tuple(models),
+        values=_stack([of_model and of_model.values for of_model in units]),
+        points=np.array([_average_defined([fold.value for fold in folds]) for folds in systems]),
+        replicates=replicates,
+        keys={**place, **varying, **row.metric_keys},
+        n=max(each.n for each in measurements) if replicates is not None else None,
+        df=find_df(measurements),
+        ids=units[0] and units[0].ids,
+        parts=_stack_parts([folds[0] for folds in systems]) if len(systems[0]) == 1 else None,
+    )
+
+
+def _stack_parts(gaps: Sequence[Measurement]) -> FloatArray | None:
+    """Return the means of the groups of each gap, and their samples.
+
+    None if the groups of the gaps differ, or one has no value, also on a sample of the queries.
+    """
+    names = gaps[0].parts.keys()
+    if not names or any(gap.parts.keys() != names or gap.replicates is not None for gap in gaps):
+        return None
+    parts = np.stack([np.stack([gap.parts[name] for name in names]) for gap in gaps])
+    return None if np.isnan(parts).any() else parts
+
+
+def _select_compared(row: ModelMeasurement) -> Measurement:
+    """Return a measurement with the values of the units that models are compared by."""
+    if (units := row.measurement.units) is None:
+        return row.measurement
+    values = units.compared if row.compared is None else row.compared
+    return replace(row.measurement, units=replace(units, values=values))
+
+
+def _stack(rows: Sequence[FloatArray | None]) -> FloatArray | None:
+    arrays = [row for row in rows if row is not None]
+    return np.stack(arrays) if len(arrays) == len(rows) else None
+
+
+# ---- warnings ----
 
 
 def warn_about_zero_accuracy(

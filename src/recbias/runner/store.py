@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -109,6 +109,7 @@ _LEFTOVER_SECONDS = 24 * 3600
 class Store:
     """A folder of results by address: ``results/store``."""
 
+    is_remote: ClassVar[bool] = False  # Whether results are at a URL too, for other machines
     folder: Path
 
     @property

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 from urllib.parse import urlsplit
 
 from recbias.core.context import Stored, collect_warnings
@@ -46,6 +46,7 @@ class RemoteStore(Store):
         seen: The records that this process has read at the URL, None for those that it lacked.
     """
 
+    is_remote: ClassVar[bool] = True
     url: str = ""
     seen: dict[str, Stored | None] = field(default_factory=dict, repr=False, compare=False)
 

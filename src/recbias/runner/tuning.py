@@ -25,10 +25,8 @@ from recbias.core.files import derive_seed
 from recbias.core.measures import Direction, Measurement, to_loss
 from recbias.core.plugins import OUTPUTS, ChecksEarly
 from recbias.core.queries import Queries, make_sentence_queries
-from recbias.runner.address import assign_address
 from recbias.runner.boundary import attempt
 from recbias.runner.grouping import GroupMeasurements
-from recbias.runner.plan import Stage
 from recbias.runner.stages import (
     TEXT_OUTPUTS,
     AnswerQueries,
@@ -74,7 +72,7 @@ def count_combinations(space: Sequence[Dimension]) -> int | None:
     return math.prod(counts)
 
 
-def select_combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str, Any]:
+def _select_combination(space: Sequence[Dimension], number: int, seed: int) -> dict[str, Any]:
     """Return the settings of one trial of a search that tries every combination once.
 
     The combinations are in random order, so that the first ones come from all of the space; trials
@@ -83,7 +81,7 @@ def select_combination(space: Sequence[Dimension], number: int, seed: int) -> di
 
     >>> from recbias.config.specs import Range
     >>> space = (Choice("a", ("x", "y")), Range("b", 1, 2, log=False, integer=True))
-    >>> sorted(tuple(select_combination(space, number, 7).values()) for number in (1, 2, 3, 4))
+    >>> sorted(tuple(_select_combination(space, number, 7).values()) for number in (1, 2, 3, 4))
     [('x', 1), ('x', 2), ('y', 1), ('y', 2)]
     """
     values = {dimension.parameter: _list_values(dimension) for dimension in space}
@@ -468,7 +466,7 @@ class RunTrial:
 
     def _choose_settings(self, trials: Sequence[Trial]) -> dict[str, Any]:
         if self.exhaustive:
-            return select_combination(self.tune.space, self.number, self.derive_seed("search"))
+            return _select_combination(self.tune.space, self.number, self.derive_seed("search"))
         return sample_settings(self.tune, trials, self.derive_seed("search", self.number))
 
     def _score(
@@ -479,7 +477,7 @@ class RunTrial:
         given: ModelOutputs | None,
     ) -> tuple[float, bool] | None:
         """Return the value on the validation set and whether the trial is excluded."""
-        model = apply_settings(self.model, self.tune.space, settings)
+        model = _apply_settings(self.model, self.tune.space, settings)
         with suppress(Pruned), stage_context(on_validation=pruner) if pruner else nullcontext():
             if self.reranks:
                 candidates: Any = given and given.lists
@@ -559,7 +557,7 @@ def can_prune(tune: Tune) -> bool:
     return tune.pruning == "median" and is_accuracy and metric.grouping is None
 
 
-def apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str, Any]) -> Any:
+def _apply_settings(model: Any, space: Sequence[Dimension], settings: Mapping[str, Any]) -> Any:
     """Return a model with the settings of a trial."""
     cls: type = type(model)
     declared = read_settings(cls)
@@ -626,7 +624,7 @@ class UseBestSettings:
 
     def __call__(self, search: SearchResult, *inputs: Any) -> Any:
         """Return the result of the stage."""
-        model = apply_settings(self.work.model, self.space, search.best.settings)
+        model = _apply_settings(self.work.model, self.space, search.best.settings)
         return replace(self.work, model=model)(*inputs)
 
 
@@ -643,54 +641,3 @@ class AnswerValidationQueries:
         dataset, split, *state = inputs[len(search) :]
         scorer = ValidationScorer(make_training_data(dataset, split), self.metric)
         return self.ask(*search, *scorer.inputs, *state)
-
-
-def plan_trials(first: Stage, work: RunTrial, identity: Mapping[str, object]) -> tuple[Stage, ...]:
-    """Return one stage per trial.
-
-    Trials form batches of ``tune.parallel``. A trial is sampled from the trials of earlier
-    batches, so the trials of one batch can run at the same time with the same result. The address
-    of a trial includes those of the batch before, and so of all earlier batches. An exhaustive
-    search ends with the last combination.
-
-    Args:
-        first: What trials share: their inputs but for earlier trials, keys, files and location.
-        work: Runs a trial.
-        identity: What distinguishes this search from others, except the number of its trials.
-    """
-    shared, batch_size, n_trials = first.inputs, work.tune.parallel, work.tune.trials
-    pruning = work.tune.pruning if can_prune(work.tune) else "none"
-    search_identity = {**identity, "pruning": pruning}
-    if work.exhaustive:
-        search_identity["covering"] = True
-        n_trials = min(n_trials, count_combinations(work.tune.space) or n_trials)
-    stages: list[Stage] = []
-    for number in range(1, n_trials + 1):
-        earlier = stages[: (number - 1) // batch_size * batch_size]
-        trial = replace(
-            first,
-            title=f"trial {number} of {first.keys.model}",
-            work=replace(work, number=number),
-            inputs=(*shared, *earlier),
-        )
-        stages.append(
-            assign_address(
-                trial,
-                {**search_identity, "number": number},
-                inputs=(*shared, *earlier[-batch_size:]),
-                libraries=(*work.model.libraries, "optuna"),
-            )
-        )
-    return tuple(stages)
-
-
-def plan_search(trials: tuple[Stage, ...], work: RunTrial) -> Stage:
-    """Return the stage that selects the best trial."""
-    tune, keys, location = work.tune, trials[0].keys, trials[0].spec_location
-    choose = SelectBestTrial(tune.direction, tune.space, work.derive_seed("importances"))
-    return assign_address(
-        Stage("search", f"search {keys.model}", choose, trials, keys, spec_location=location),
-        {"direction": choose.direction},
-        inputs=trials[-tune.parallel :],
-        libraries=("optuna", "scikit-learn"),
-    )

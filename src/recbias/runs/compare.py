@@ -1,11 +1,14 @@
-"""Comparison of runs: the values and gaps that they share, paired over the shared units."""
+"""Comparison of runs: the values and gaps that they share, paired over the shared units.
+
+And the tolerances of ``compare --fail-over``.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
@@ -16,16 +19,29 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.dataset import FloatArray
-from recbias.core.errors import MixedRuns, UnknownName
+from recbias.core.errors import MixedRuns, OutOfRange, UnknownName, WrongType
 from recbias.core.files import to_canonical_json
 from recbias.core.grouping import JOIN
-from recbias.core.measures import ALL, FIT_COLUMNS, METRIC_KEY_COLUMNS, POOLED
+from recbias.core.measures import (
+    ALL,
+    FIT_COLUMNS,
+    METRIC_KEY_COLUMNS,
+    POOLED,
+    Direction,
+    to_loss,
+)
 from recbias.core.plugins import OUTPUTS
-from recbias.core.text import suggest
-from recbias.reports.run import RunTables
-from recbias.reports.views import format_title
+from recbias.core.text import normalize_name, suggest
+from recbias.reports.run import RunTables, to_records
+from recbias.reports.views import Definition, format_title
+from recbias.reports.wording import format_count
 from recbias.statistics.bootstrap import compare_replicates
-from recbias.statistics.groups import average_folds, compute_moments, measure_gap, welch_contrasts
+from recbias.statistics.groups import (
+    average_units,
+    compute_moments,
+    measure_gap,
+    welch_contrasts,
+)
 from recbias.statistics.paired import Correction, PairedT, adjust_distinct, count_tests
 from recbias.statistics.spread import MOST_COMPARED, NAME, compare_spreads, find_df
 
@@ -180,10 +196,8 @@ def _read_units(run: RunFrames) -> dict[_Key, pd.Series]:
             if (whole := (*key[:2], seed, fold, *key[4:])) in averaged:
                 parts[whole].append(of_value)
     for key, folds in parts.items():
-        codes, ids = pd.factorize(np.concatenate([part.index for part in folds]))
-        of_folds = np.repeat(np.arange(len(folds)), [len(part) for part in folds])
-        scores = np.concatenate([part.to_numpy(np.float64) for part in folds])
-        values[key] = pd.Series(average_folds(scores, codes, of_folds, len(ids)), ids)
+        ids, of_units = average_units([(part.index, part.to_numpy(np.float64)) for part in folds])
+        values[key] = pd.Series(of_units, ids)
     return values
 
 
@@ -590,7 +604,7 @@ def _compare_gap_pair(pair: RunPair) -> Iterator[dict[str, Any]]:
     families: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for key, row in zip(_list_keys(pair.changed), pair.changed.to_dict("records"), strict=True):
         group = key[6]
-        label = group and (pair.b.groupings.get(key[4]) or extract_label(group))
+        label = group and (pair.b.groupings.get(key[4]) or _extract_label(group))
         if label and key in pair.units:
             of_group = {str(name): value for name, value in row.items()}
             families[*key[:6], key[7], label].append(of_group | {"units": pair.units[key]})
@@ -600,12 +614,12 @@ def _compare_gap_pair(pair: RunPair) -> Iterator[dict[str, Any]]:
                 yield _compare_groups(g, h)
 
 
-def extract_label(group: str) -> str:
+def _extract_label(group: str) -> str:
     """Return the label or condition of a group, blank if it is neither.
 
-    >>> extract_label("race=white&gender=female"), extract_label("neutral")
+    >>> _extract_label("race=white&gender=female"), _extract_label("neutral")
     ('race&gender', '')
-    >>> extract_label("gender=F&not age >= 25"), extract_label("age >= 25")
+    >>> _extract_label("gender=F&not age >= 25"), _extract_label("age >= 25")
     ('gender&age >= 25', 'age >= 25')
     """
     parts = [_extract_part(part) for part in group.split(JOIN)]
@@ -628,3 +642,189 @@ def _compare_groups(g: dict[str, Any], h: dict[str, Any]) -> dict[str, Any]:
     else:
         test = _test_unpaired(of_g.changes, of_h.changes) | _count_others([of_g, of_h])
     return {**g, **gaps, **test, "group": f"{g['group']} - {h['group']}"}
+
+
+# ---- tolerances ----
+
+_OPTION = "--fail-over"
+_ROUNDING = 1e-12
+"""Differences that exceed a tolerance by less are errors of rounding."""
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """The largest differences that are tolerated, by metric; a blank one is of all metrics."""
+
+    limits: Mapping[str, float]
+
+    def require_known(self, names: Iterable[str]) -> None:
+        """Raise UnknownName if a tolerance is of a metric that is not compared."""
+        valid = sorted({*names})
+        known = {"", *map(normalize_name, valid)}
+        for metric in self.limits:
+            if normalize_name(metric) not in known:
+                message = f"no compared metric is called {metric!r}"
+                raise UnknownName(message, where=_OPTION, remedy=suggest(metric, valid))
+
+    def find_limit(self, names: Sequence[str], default: float = math.inf) -> float:
+        """Return the tolerance of a metric, or the default if it has none.
+
+        The first of its names that has a tolerance counts, and the last tolerance of that name.
+
+        >>> tolerances = Tolerances({"": 0.1, "nDCG": 0.01})
+        >>> tolerances.find_limit(["nDCG@10", "nDCG"]), tolerances.find_limit(["HR@10", "HR"])
+        (0.01, 0.1)
+        """
+        by_name = {normalize_name(metric): limit for metric, limit in self.limits.items()}
+        found = (by_name.get(normalize_name(name)) for name in (*names, ""))
+        return next((limit for limit in found if limit is not None), default)
+
+
+def parse_tolerances(texts: Iterable[str]) -> Tolerances:
+    """Return the tolerances in texts such as ``0.05`` and ``nDCG@10=0.05``.
+
+    >>> parse_tolerances(["0.1", "nDCG(by=gender, gap=difference)@10=0.05"]).limits
+    {'': 0.1, 'nDCG(by=gender, gap=difference)@10': 0.05}
+
+    Raises:
+        WrongType: One has no number.
+        OutOfRange: A number is negative.
+    """
+    limits: dict[str, float] = {}
+    for text in texts:
+        metric, _, number = text.rpartition("=")
+        try:
+            limit = float(number)
+        except ValueError:
+            remedy = f"write {_OPTION} 0.05, or {_OPTION} nDCG=0.05"
+            raise WrongType(f"{text!r} has no number", where=_OPTION, remedy=remedy) from None
+        if not 0 <= limit < math.inf:
+            message = f"must be at least 0, found {number}"
+            raise OutOfRange(message, where=_OPTION, remedy="give 0.05")
+        limits[metric.strip()] = limit
+    return Tolerances(limits)
+
+
+def measure_worsening(old: float, new: float, direction: Direction) -> float:
+    """Return how much worse a new value is than the old one; negative if it is better.
+
+        old - new    if higher is better
+        new - old    if lower is better
+        |new| - |old|  if 0 is best, and for metrics without a better direction
+
+    Infinite if only the new value is undefined; 0 if the old one is undefined.
+
+    >>> measure_worsening(0.5, 0.25, "higher"), measure_worsening(-0.5, 0.25, "none")
+    (0.25, -0.25)
+    """
+    if math.isnan(old) or math.isnan(new):
+        return math.inf if math.isnan(new) and not math.isnan(old) else 0.0
+    judged: Direction = "zero" if direction == "none" else direction
+    return to_loss(new, judged) - to_loss(old, judged)
+
+
+def _read_title(row: Mapping[str, Any]) -> str:
+    return format_title(row["metric"], float(row["k"] or "nan"))
+
+
+def find_worse_values(
+    pair: RunPair, definitions: Mapping[str, Definition], tolerances: Tolerances
+) -> list[dict[str, Any]]:
+    """Return the values of two runs that became worse by more than their tolerance."""
+    excesses = []
+    for row in to_records(pair.rows[~is_incomparable(pair.rows)]):
+        title = _read_title(row)
+        metric = definitions[title]
+        limit = tolerances.find_limit(metric.names)
+        worsening = measure_worsening(row["value_a"], row["value_b"], metric.direction)
+        if worsening > limit + _ROUNDING:
+            names = ("model", "dataset", "seed", "fold", "group", "target", "a", "b")
+            excesses.append(
+                {
+                    "metric": title,
+                    **{name: row[name] for name in names},
+                    "old": row["value_a"],
+                    "new": row["value_b"],
+                    "direction": metric.direction,
+                    "worse_by": worsening,
+                    "tolerance": limit,
+                }
+            )
+    return excesses
+
+
+def find_missing_values(
+    pair: RunPair, definitions: Mapping[str, Definition], tolerances: Tolerances
+) -> list[dict[str, Any]]:
+    """Return the metrics of each model with a tolerance whose values a later run lacks.
+
+    Those that it has of other queries, and cannot be compared, are ``incomparable``.
+    """
+    rows = []
+    different = pair.rows[is_incomparable(pair.rows)]
+    for reason, table in {"missing": pair.missing, "incomparable": different}.items():
+        counts = Counter(
+            (title, row["model"])
+            for row in to_records(table)
+            if math.isfinite(tolerances.find_limit(definitions[title := _read_title(row)].names))
+        )
+        sides = {"a": pair.a.label, "b": pair.b.label}
+        rows += [
+            {"metric": title, "model": model, **sides, reason: n}
+            for (title, model), n in counts.items()
+        ]
+    return rows
+
+
+def find_distant_values(table: pd.DataFrame, tolerances: Tolerances) -> list[dict[str, Any]]:
+    """Return the rows of ``compare_published`` whose distance exceeds their tolerance.
+
+    The distance is infinite where only one of the values is undefined.
+    """
+    excesses = []
+    for row in to_records(table):
+        title, pair = format_title(row["metric"], row["k"]), (row["measured"], row["published"])
+        limit, distance = tolerances.find_limit([title, row["metric"]]), abs(pair[0] - pair[1])
+        if math.isnan(distance):
+            distance = 0.0 if all(map(math.isnan, pair)) else math.inf
+        if distance > limit + _ROUNDING:
+            keys = {"metric": title, "model": row["system"], "table": row["table"]}
+            values = {name: row[name] for name in ("published", "measured")}
+            excesses.append({**keys, **values, "distance": distance, "tolerance": limit})
+    return excesses
+
+
+def list_published_names(table: pd.DataFrame) -> list[str]:
+    """Return the names by which a tolerance may select a published metric."""
+    rows = to_records(table[["metric", "k"]])
+    return [
+        name for row in rows for name in (format_title(row["metric"], row["k"]), row["metric"])
+    ]
+
+
+def explain_distance(row: Mapping[str, Any]) -> str:
+    """Return the sentence on a value that is too far from the published one."""
+    return (
+        f"out of tolerance: {row['metric']} of {row['model']} is {row['measured']:.4g}, "
+        f"published {row['published']:.4g}: differs by {row['distance']:.4g}, "
+        f"more than {row['tolerance']:g}"
+    )
+
+
+def explain_excess(row: Mapping[str, Any], metric: Definition) -> str:
+    """Return the sentence on a value that became worse, or that the later run lacks."""
+    place = f"out of tolerance: {metric.heading} of {row['model']}:"
+    if "missing" in row:
+        values = format_count(row["missing"], "value")
+        return f"{place} {row['b']} lacks {values} of {row['a']}"
+    if "incomparable" in row:
+        values = format_count(row["incomparable"], "value")
+        return f"{place} not comparable, {values} of {row['b']} of other queries than {row['a']}"
+    place = " ".join(filter(None, (row["group"], row["target"])))
+    subject = f"{metric.name_values(row['group'])} of {row['model']}"
+    subject += f" for {place}" if place else ""
+    further = "further from 0" if row["direction"] in {"zero", "none"} else "worse"
+    return (
+        f"out of tolerance: {subject} is {row['new']:.4g} in {row['b']}, {row['old']:.4g} in "
+        f"{row['a']}: {further} by {row['worse_by']:.4g}, more than {row['tolerance']:g}"
+    )

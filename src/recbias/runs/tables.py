@@ -1,13 +1,14 @@
-"""Finished runs from Python: their tables, comparisons of several, and their worst examples."""
+"""Finished runs from Python: their tables, comparisons, worst examples, and audit cards."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -17,12 +18,20 @@ from recbias.core.files import has_file, to_local_path
 from recbias.core.machine import follow_link
 from recbias.core.measures import CHECKS, FAILURES, METRICS, SIGNIFICANCE
 from recbias.core.text import suggest
-from recbias.reports.run import REPAIR, RUN_COLUMNS, name_groups, read_run, summarize_runs
+from recbias.reports.run import (
+    REPAIR,
+    RUN_COLUMNS,
+    name_groups,
+    read_manifest,
+    read_run,
+    summarize_runs,
+)
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import collect_definitions, format_title, select_headline
 from recbias.runs.compare import compare_gaps, compare_runs, label_runs, pair_runs, read_frames
 
 if TYPE_CHECKING:
+    from recbias.reports.card import Card
     from recbias.reports.gallery import Figure
 
 
@@ -280,3 +289,119 @@ def examples(
     tables = read_run((run if isinstance(run, Run) else load(run, out)).folder)
     rows = select_examples(tables, metric, group, worst, models)
     return pd.DataFrame(rows, columns=list(EXAMPLE_COLUMNS))
+
+
+# ---- an audit card beside its run ----
+
+
+class _Difference(NamedTuple):
+    """What differs: where it is, what the card or the manifest states, and what the run has."""
+
+    location: str
+    stated: str
+    found: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the verification of a card found.
+
+    Args:
+        card: The card.
+        differences: What differs: digests, files, figures, definitions.
+    """
+
+    card: Card
+    differences: tuple[_Difference, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+def verify(
+    card: Path | str,
+    run: Run | Path | str,
+    *,
+    out: Path | str = "results",
+) -> Verification:
+    """Compare a card with a run, and return what differs.
+
+    The files of the run are compared with the digests in the card, its tables and reports with
+    those in ``manifest.json``, and the content of the card with the spec, manifest and tables of
+    the run.
+
+    Args:
+        card: The path of ``card.json``.
+        run: A run, its folder, or the name of an experiment, for its latest run.
+        out: The folder of results in which a name is looked up.
+
+    Raises:
+        UserError: The card cannot be read or is none, or the run does not exist.
+
+    Example:
+        recbias.verify("results/audit/latest/card.json", "audit").is_same
+    """
+    from recbias.reports.card import build_card, compute_card_digest, read_card
+
+    read = read_card(Path(card))
+    folder = run.folder if isinstance(run, Run) else find_run(run, out)
+    digest, differences = compute_card_digest(read), []
+    if digest != read.digest:
+        differences.append(_Difference("digest of the card", read.digest, digest))
+    try:
+        differences += _compare_files(read, folder)
+        skipped = {"files", "digest"}
+        pair = (each.model_dump(exclude=skipped) for each in (read, build_card(read_run(folder))))
+        differences += _compare("", *pair)
+    except MissingRun as error:
+        differences.append(_Difference("the run cannot be read", "", f"{error}; {error.remedy}"))
+    return Verification(read, tuple(differences))
+
+
+def _compare_files(card: Card, folder: Path) -> Iterator[_Difference]:
+    """Yield the files of a run that are not those of the card, or not as they were written."""
+    from recbias.reports.card import digest_files, digest_inside
+
+    manifest = read_manifest(folder / "manifest.json")
+    found = digest_files(folder, manifest.get("files", {}))
+    for name in {**card.files, **found}:
+        pair = card.files.get(name, "absent"), found.get(name, "absent")
+        if pair[0] != pair[1]:
+            yield _Difference(f"file {name}", *pair)
+    reports = manifest.get("reports", {})
+    for name, stated in {**manifest.get("digests", {}), **reports}.items():
+        digest = digest_inside(folder, name)
+        is_absent = name in reports and digest == "absent"
+        is_named = card.files.get(name) != found.get(name)
+        if digest != stated and not is_absent and not is_named:
+            yield _Difference(f"file {name}: as written", stated, digest)
+
+
+def _compare(location: str, card: Any, run: Any) -> Iterator[_Difference]:
+    """Yield each value of a card that differs from that of the run; numbers up to rounding."""
+    if isinstance(card, dict) and isinstance(run, dict):
+        for name in {**card, **run}:
+            inner = f"{location}: {name}" if location else name
+            yield from _compare(inner, card.get(name, "absent"), run.get(name, "absent"))
+    elif isinstance(card, list) and isinstance(run, list) and len(card) == len(run):
+        for number, pair in enumerate(zip(card, run, strict=True), 1):
+            yield from _compare(f"{location}: {_name_row(pair[1]) or number}", *pair)
+    elif isinstance(card, float) and isinstance(run, float):
+        if not math.isclose(card, run, rel_tol=1e-9, abs_tol=1e-15):
+            yield _Difference(location, str(card), str(run))
+    elif card != run:
+        yield _Difference(location, *map(_format, (card, run)))
+
+
+def _name_row(row: Any) -> str:
+    """Return the texts of a row, which say what it is about."""
+    texts = row.values() if isinstance(row, dict) else ()
+    return " ".join(text for text in texts if text and isinstance(text, str))[:80]
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value):,} rows"
+    return "undefined" if value is None else str(value)

@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from recbias.core.dataset import AnyArray, FloatArray, count_distinct, divide
 from recbias.core.grouping import Groups, order_labels
@@ -841,6 +842,18 @@ def average_folds(
     mean = float(weights[rows] @ values[rows]) / n
     terms = weights[rows] * (values[rows] - mean)
     return np.where(of_units.n > 0, mean + np.bincount(units[rows], terms, n_units), np.nan)
+
+
+def average_units(folds: Sequence[tuple[Any, FloatArray]]) -> tuple[AnyArray, FloatArray]:
+    """Return the units of folds, each once in the order of the folds, with ``average_folds``.
+
+    Args:
+        folds: The identifiers of the units of each fold, and their values.
+    """
+    codes, units = pd.factorize(np.concatenate([ids for ids, _ in folds]))
+    of_folds = np.repeat(np.arange(len(folds)), [len(values) for _, values in folds])
+    values = np.concatenate([values for _, values in folds])
+    return units, average_folds(values, codes, of_folds, len(units))
 
 
 def _weigh_folds(values: FloatArray, units: AnyArray, folds: AnyArray) -> FloatArray:

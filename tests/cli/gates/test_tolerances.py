@@ -9,7 +9,7 @@ import pytest
 
 import recbias
 from recbias.core.measures import FIT_COLUMNS, METRIC_KEY_COLUMNS, Direction
-from recbias.runs.tolerances import measure_worsening
+from recbias.runs.compare import measure_worsening
 from support.commands import invoke_recbias
 from support.hand_worked_runs import state, write_run
 from support.specs import make_small_spec

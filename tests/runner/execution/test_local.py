@@ -11,7 +11,7 @@ import pytest
 
 import recbias
 from recbias.core.context import StageRecord
-from recbias.runner.options import Observer
+from recbias.runner.plan import Observer
 from support.commands import invoke_recbias
 from support.specs import make_small_spec
 

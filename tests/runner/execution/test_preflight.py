@@ -8,7 +8,7 @@ import pytest
 
 import recbias
 from recbias.core.errors import Faults
-from recbias.runner.options import Observer
+from recbias.runner.plan import Observer
 from support.commands import invoke_recbias
 
 SPEC: dict[str, Any] = {

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import recbias
-from recbias.runner.options import Observer
-from recbias.runner.ray import take_store
+from recbias.runner.plan import Observer
 from recbias.runner.store import Store
 from recbias.runner.store_url import RemoteStore
+from recbias.runner.workers import take_store
 from support.specs import make_small_spec
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -17,8 +17,7 @@ from recbias.core.context import StageRecord, collect_warnings
 from recbias.core.dataset import AnyArray
 from recbias.core.files import compute_digest
 from recbias.runner.estimate import preview
-from recbias.runner.options import Observer
-from recbias.runner.plan import Keys, Stage
+from recbias.runner.plan import Keys, Observer, Stage
 from recbias.runner.store import (
     StageCheckpoints,
     Store,
@@ -147,7 +146,7 @@ import os, sys
 from pathlib import Path
 import recbias
 from recbias.core import context as context_module
-from recbias.runner.options import Observer
+from recbias.runner.plan import Observer
 
 context_module.MIN_CHECKPOINT_INTERVAL = 0.0
 

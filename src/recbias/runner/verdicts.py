@@ -1,17 +1,21 @@
-"""A claim: its values by unit in a plan that has been executed, and the verdict on it."""
+"""What a run says about the checks and the claim of its spec."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 
-from recbias.config.labels import format_value
+from recbias.config.checks import Check
+from recbias.config.entries import format_value
+from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.specs import ClaimSpec, find_claimed
+from recbias.core import measures
 from recbias.core.dataset import AnyArray, FloatArray
 from recbias.core.errors import (
     Contradiction,
@@ -28,11 +32,190 @@ from recbias.core.text import normalize_name, suggest
 from recbias.formats.manifest import Claim
 from recbias.runner.execute import Executor
 from recbias.runner.plan import ModelPlan, Plan, Stage
-from recbias.statistics.groups import average_folds
+from recbias.runner.results import Measurements, identify_groups
+from recbias.statistics.compare import ESTIMATE_KEYS, SystemEstimates, compare_two
+from recbias.statistics.groups import average_units
 from recbias.statistics.multiverse import Contrasts, estimate
 from recbias.statistics.paired import adjust
 
-Verdict: TypeAlias = Literal["holds", "not significant", "reversed", "failed"]
+# ---- checks ----
+
+Verdict: TypeAlias = Literal["pass", "fail", "undecided"]
+"""The result of a check."""
+
+Interval: TypeAlias = tuple[float, float]
+"""The lower and the upper end; NaN if a value has no interval."""
+
+
+def decide(value: float, interval: Interval, limits: Interval) -> Verdict:
+    """Return the verdict on a value with its 95% interval.
+
+        pass       if the interval lies within the limits:  L ≤ low and high ≤ U
+        fail       if it lies outside:                       high < L or low > U
+        undecided  if it contains a limit, or the value is undefined
+
+    A value without an interval (NaN) is decided by itself: low = high = value. For the difference
+    from a baseline and the limit -margin this is the test of non-inferiority at level 2.5%.
+
+    >>> limits = (-math.inf, 0.05)
+    >>> decide(0.03, (0.01, 0.05), limits), decide(0.03, (0.01, 0.06), limits)
+    ('pass', 'undecided')
+    >>> decide(0.08, (0.06, 0.1), limits), decide(0.06, (math.nan, math.nan), limits)
+    ('fail', 'fail')
+
+    Source:
+        Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 2012.
+    """
+    if math.isnan(value):
+        return "undecided"
+    low, high = (value, value) if any(map(math.isnan, interval)) else interval
+    if limits[0] <= low and high <= limits[1]:
+        return "pass"
+    return "fail" if high < limits[0] or low > limits[1] else "undecided"
+
+
+CheckRow: TypeAlias = dict[str, Any]
+"""A value with its limit and verdict, as in ``report.json``."""
+
+
+def judge_checks(experiment: Experiment, measured: Measurements) -> list[CheckRow]:
+    """Return the rows of the checks of a spec for the manifest, which has null for NaN."""
+    if not experiment.checks:
+        return []
+    rows = evaluate_checks(experiment.checks, measured)
+    return [
+        {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+
+
+def evaluate_checks(checks: Sequence[Check], measured: Measurements) -> list[CheckRow]:
+    """Return the verdict of each check on each of its models, groups and targets.
+
+    With several seeds or folds the mean over them is checked, with several datasets each of them.
+    A model without a value has one row, whose value is NaN and which is undecided, also on a
+    dataset where its stage failed; then ``basis`` is ``failure``. A value without an interval of
+    one of the ``groups`` with a single unit, or of a gap with one, is undecided too, and ``basis``
+    is ``single``. ``value`` is the difference from the baseline if the check has one, with its
+    paired interval.
+    """
+    metrics = measured.table
+    for name in ("seed", "fold"):
+        if (metrics[name] == measures.ALL).any():
+            metrics = metrics[metrics[name] == measures.ALL]
+    metrics = metrics[
+        ~metrics["dataset"].isin([measures.ALL, measures.POOLED])
+        & (metrics["group"] != measures.SERVED)
+    ]
+    estimates = {_make_key(each.keys): each for each in measured.estimates}
+    judge = _Judge(metrics, estimates, measured)
+    return [row for check in checks for row in judge.evaluate(check)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Decides checks by the values of a run.
+
+    Args:
+        metrics: The rows of ``metrics.csv`` that are checked.
+        estimates: The values of all models by ``ESTIMATE_KEYS``.
+    """
+
+    metrics: pd.DataFrame
+    estimates: Mapping[tuple[str, ...], SystemEstimates]
+    measured: Measurements
+
+    def evaluate(self, check: Check) -> Iterator[CheckRow]:
+        """Yield the verdicts of a check."""
+        metric, singles = check.metric, self._find_singles(check.metric)
+        k = self.metrics["k"]
+        has_cutoff = k.isna() if metric.cutoff is None else k == metric.cutoff
+        metrics = self.metrics[(self.metrics["metric"] == metric.label) & has_cutoff]
+        title = (metric.label, metric.cutoff)
+        stopped = [keys[:2] for keys in self.measured.failed if keys[2:] == title]
+        is_of_dataset = {*metrics["model"], *(model for _, model in stopped)} == {measures.DATASET}
+        for model in (measures.DATASET,) if is_of_dataset else check.models:
+            rows = metrics[metrics["model"] == model].to_dict("records")
+            undefined: dict[Any, Any] = {"model": model, "metric": metric.label}
+            lacking = {dataset: None for dataset, name in stopped if name == model}
+            measured = {row["dataset"] for row in rows}
+            rows += [undefined | {"dataset": name} for name in lacking if name not in measured]
+            for row in rows or [undefined]:
+                value, interval = self._measure(check, row, metrics)
+                sides = {(row.get("dataset"), name) for name in (model, check.baseline)}
+                basis = "value" if any(map(math.isnan, interval)) else "interval"
+                if math.isnan(value):
+                    basis = "undefined" if sides.isdisjoint(stopped) else "failure"
+                elif basis == "value" and any(
+                    row["group"] in {"", group} and sides >= {side} and row["target"] == target
+                    for side, group, target in singles
+                ):
+                    basis = "single"
+                yield _build_row(check, row, value, interval, basis)
+
+    def _find_singles(self, metric: PluginSpec) -> set[tuple[tuple[str, str], str, str]]:
+        """Return dataset, model, group and target of the groups of a metric with a single unit."""
+        if metric.grouping is None or metric.grouping.min_group > 1:
+            return set()
+        return {
+            ((row.dataset, row.model), row.measurement.group, row.measurement.target)
+            for row in self.measured.groups
+            if row.measurement.n == 1 and identify_groups(row.metric) == identify_groups(metric)
+        }
+
+    def _measure(
+        self, check: Check, row: Mapping[Any, Any], metrics: pd.DataFrame
+    ) -> tuple[float, Interval]:
+        """Return the value of a row, or its difference from the baseline, with the interval."""
+        undefined = math.nan, math.nan
+        if "value" not in row:
+            return math.nan, undefined
+        if check.baseline is None:
+            return float(row["value"]), (float(row["ci_low"]), float(row["ci_high"]))
+        estimate, pair = self.estimates.get(_make_key(row)), (row["model"], check.baseline)
+        if estimate is not None and estimate.comparable and {*pair} <= {*estimate.systems}:
+            test = compare_two(estimate, *pair)
+            low, high = self.measured.bounds[row["metric"]]
+            most = max(high - low, abs(test["difference"]))  # as in significance.csv
+            return test["difference"], (max(test["ci_low"], -most), min(test["ci_high"], most))
+        others = metrics[metrics["model"] == check.baseline].to_dict("records")
+        same = [other["value"] for other in others if _make_key(other) == _make_key(row)]
+        return float(row["value"]) - float(same[0] if same else math.nan), undefined
+
+
+def _build_row(
+    check: Check, row: Mapping[Any, Any], value: float, interval: Interval, basis: str
+) -> CheckRow:
+    verdict = "undecided" if basis == "single" else decide(value, interval, check.spec.limits)
+    keys = {
+        name: str(row.get(name, ""))
+        for name in (*measures.FIT_COLUMNS, *measures.METRIC_KEY_COLUMNS)
+    }
+    return {
+        **keys,
+        "k": check.metric.cutoff,
+        "baseline": check.baseline or "",
+        "value": value,
+        "ci_low": interval[0],
+        "ci_high": interval[1],
+        "limit": check.spec.limit,
+        "verdict": verdict,
+        "basis": basis,
+        "strict": check.spec.strict,
+        "failed": verdict == "fail" or (check.spec.strict and verdict == "undecided"),
+    }
+
+
+def _make_key(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    return tuple("" if pd.isna(row[name]) else str(row[name]) for name in ESTIMATE_KEYS)
+
+
+# ---- the claim ----
+
+ClaimVerdict: TypeAlias = Literal["holds", "not significant", "reversed", "failed"]
 
 
 def evaluate_claim(plan: Plan, executor: Executor) -> Claim | None:
@@ -51,7 +234,7 @@ def evaluate_claim(plan: Plan, executor: Executor) -> Claim | None:
     numbers = {"estimate": estimates.value[0], "ci_low": low, "ci_high": high, "p": estimates.p[0]}
     sign = 1.0 if claim.direction == "higher" else -1.0
     numbers["p"] = adjust_claim(estimates.p[0], values.read_family(plan, claim), claim)
-    row["verdict"] = decide(sign * estimates.value[0], numbers["p"], claim.alpha)
+    row["verdict"] = decide_claim(sign * estimates.value[0], numbers["p"], claim.alpha)
     row |= {name: None if math.isnan(each) else float(each) for name, each in numbers.items()}
     return Claim(**row, n=int(estimates.n[0]))
 
@@ -112,21 +295,17 @@ class ClaimValues:
 
         Over seeds and folds it is that of ``average_folds``, within the units of each group.
         """
-        parts = self._read_parts(plan, label, claim)
-        units = np.concatenate([part.units for part in parts])
-        values = np.concatenate([part.values for part in parts])
+        parts = [(part.units, part.values) for part in self._read_parts(plan, label, claim)]
         if len(parts) == 1:
-            return units, values
-        folds = np.repeat(np.arange(len(parts)), [len(part.values) for part in parts])
-        present, codes = np.unique(units, return_inverse=True)
-        averaged = average_folds(values, codes, folds, present.size)
+            return parts[0]
+        units, values = average_units(parts)
         for group in () if claim.by is None else (0, 1):
             members, groups = self.read_groups(plan, claim)
-            of_group = members[groups == group]
-            rows, at = np.isin(units, of_group), np.isin(present, of_group)
-            own = average_folds(values[rows], codes[rows], folds[rows], present.size)
-            averaged[at] = own[at]
-        return present, averaged
+            rows = [np.isin(own, members[groups == group]) for own, _ in parts]
+            of_group = [(own[at], x[at]) for (own, x), at in zip(parts, rows, strict=True)]
+            own, averaged = average_units(of_group)
+            values[np.isin(units, own)] = averaged
+        return units, values
 
     def _read_parts(self, plan: Plan, label: str, claim: ClaimSpec) -> list[_Values]:
         """Return what was measured of a model, in each fold and with each seed."""
@@ -297,7 +476,7 @@ def describe_option(value: Any) -> str:
     return value if isinstance(value, str) else format_value(value)
 
 
-def decide(value: float, p: float, alpha: float) -> Verdict:
+def decide_claim(value: float, p: float, alpha: float) -> ClaimVerdict:
     """Return the verdict on a value that the claim says is above 0."""
     if math.isnan(value):
         return "failed"
