@@ -25,13 +25,13 @@ from recbias.data.filters_queries import (
     KCore,
     MinReviews,
     Period,
-    QueryTable,
     SampleUsers,
     Threshold,
     Users,
     find_k_core,
     find_largest_k,
 )
+from recbias.data.tables import QueryTable
 from recbias.language.masking import Language
 from support.worlds.small_worlds import make_interactions
 
