@@ -28,6 +28,7 @@ from support.worlds.evidence_worlds import (
     make_user_queries,
     make_vocabulary,
 )
+from support.worlds.evidence_worlds import measure_queries as measure
 
 
 def make_train(histories: list[list[int]], n_items: int) -> Interactions:
@@ -42,11 +43,6 @@ def make_genre_world(lists: list[list[int]], genres: list[str | None]) -> Eviden
     n = len(genres)
     items = Attributes(make_vocabulary("i", n), pd.DataFrame({"genre": genres}))
     return make_evidence(make_lists(lists, outside=["new"]), n_items=n, items=items)
-
-
-def measure(metric: Any, evidence: Evidence) -> list[float]:
-    (measurement,) = metric.measure(evidence)
-    return measurement.units.values.tolist()  # type: ignore[no-any-return]
 
 
 def test_intra_list_distance_by_hand() -> None:
@@ -117,7 +113,6 @@ def test_self_information_by_hand() -> None:
     with collect_warnings() as warnings:
         (measurement,) = raw.measure(evidence)
         assert measure(SelfInformation(k=1, corrected=False), evidence)[:2] == [0.0, 1.0]
-    assert measurement.units is not None
     assert measurement.units.values[:2] == pytest.approx([0.5, 1.5], abs=1e-12)
     assert (measurement.n, measurement.undefined) == (2, 2)
     message = "1 positions of the lists hold an item of unknown popularity and are excluded"
@@ -131,7 +126,6 @@ def test_self_information_by_hand() -> None:
     expected = [0.5 - own[0] / math.log(2), 1.5 - own[1] / math.log(2)]
     with collect_warnings():
         (measurement,) = SelfInformation().measure(evidence)
-    assert measurement.units is not None
     assert measurement.units.values[:2] == pytest.approx(expected, abs=1e-12)
 
 
@@ -157,6 +151,18 @@ def test_unexpectedness_and_serendipity_by_hand() -> None:
     assert measure(Unexpectedness(k=1), evidence) == [0.0, 0.0, 0.0]
     (measurement,) = Serendipity().measure(evidence)
     assert (measurement.n, measurement.undefined) == (2, 1)
+
+
+def test_the_interval_of_unexpectedness_accounts_for_the_counts_of_the_popularity() -> None:
+    # items 0 and 1 have 5 and 4 training users: in a sample where 1 has more, MostPop gives it to
+    # the 9 users of item 2, whose lists of item 1 then are expected, all together
+    histories = [[0]] * 5 + [[1]] * 4 + [[2]] * 9
+    lists = [[2]] * 9 + [[1]] * 9
+    (row,) = Unexpectedness().measure(make_popular_world(lists, histories))
+    assert row.value == 0.5
+    t_half_width = 2.1098 * row.std / math.sqrt(18)
+    assert row.ci_high - row.value > 2 * t_half_width
+    assert row.value - row.ci_low == pytest.approx(row.ci_high - row.value)
 
 
 def measure_distance(lists: list[list[int]], **settings: Any) -> Any:

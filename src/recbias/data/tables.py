@@ -1,4 +1,4 @@
-"""Your own files: the dataset ``tables``, and the split ``given``."""
+"""Your own files: the dataset ``tables``, the queries ``table`` and the split ``given``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from annotated_types import Gt
@@ -29,6 +30,8 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import Contradiction, Leakage, MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
+from recbias.core.queries import Queries
+from recbias.data.filters_queries import HISTORY_LENGTH, describe_users
 from recbias.formats.delimited import BadLines, Table
 from recbias.formats.identifiers import (
     align_columns,
@@ -62,6 +65,7 @@ INTERACTIONS = TableColumns(
 _USERS = TableColumns(needed={"user_id": "id"}, others=True)
 _ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
 _REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "any"})
+_QUERIES = TableColumns(needed={"query_id": "id"}, others=True)
 _Reader = Callable[..., Table]
 
 
@@ -243,6 +247,53 @@ def match_reviews(name: str, rows: Any, user_ids: Vocabulary, item_ids: Vocabula
     if n_excluded and is_known.any():
         warn(f"{name}: excluded {n_excluded:,} review(s) by other users or of other items")
     return Reviews(users[is_known], items[is_known], texts[is_known])
+
+
+# ---- queries ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryTable(TableSettings):
+    """Evaluate on the queries of your own table, in its order.
+
+    A query whose identifier is a user of the dataset has that user's history; any other query has
+    none, and only models that read lists from files can answer it.
+
+    Args:
+        path: A ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` file with ``query_id`` and
+            any label columns.
+
+    Raises:
+        MissingFile: The file does not exist.
+        UnknownColumn: It has no column ``query_id``, or none that ``columns`` or ``types`` names.
+        MalformedLine: A line is malformed, a cell does not have the type of its column, or a
+            query has two rows.
+        Contradiction: Two columns have the same name after renaming.
+        NothingLeft: It has no rows.
+        UnknownIdentifier: No query is a user of the dataset, which writes them otherwise.
+    """
+
+    path: InputFile
+
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
+        """Return the queries of the table."""
+        self.refuse_unknown_columns(list_file_columns(self.path))
+        table = read_file(self.path, replace(_QUERIES, renamed=self.columns))
+        if not len(table):
+            remedy = "add a row below the names of the columns"
+            raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)
+        _, (codes,) = encode(table["query_id"])
+        ids = Vocabulary(table.texts("query_id"))
+        table.refuse_repeats(codes, lambda row: f"query_id {ids.ids[row]!r} has two rows")
+        cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
+        where = str(self.path)
+        check_ids(ids.ids, dataset.user_ids, "queries", where, may_lack=True, is_needed=False)
+        users = dataset.user_ids.find(ids.ids)
+        described = describe_users(dataset).take(users, ids).frame
+        if HISTORY_LENGTH in described and HISTORY_LENGTH not in cells:
+            cells[HISTORY_LENGTH] = described[HISTORY_LENGTH]
+        labels = Attributes(ids, cells, "query")
+        return Queries(ids, labels, users, unit="user" if (users >= 0).any() else "prompt")
 
 
 # ---- the split into files ----
