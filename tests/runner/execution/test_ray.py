@@ -11,7 +11,7 @@ from recbias import api
 from recbias.core.context import StageRecord
 from recbias.core.errors import Contradiction, MissingExtra
 from recbias.kernels import devices
-from recbias.runner import ray as ray_module
+from recbias.runner import workers as ray_module
 from recbias.runner.execute import Executor
 from recbias.runner.plan import Observer, Plan
 from recbias.runner.store import Store
