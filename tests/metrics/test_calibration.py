@@ -128,6 +128,21 @@ def test_a_query_that_is_no_user_has_no_history(metric: Any) -> None:
     assert math.isnan(measure(metric(attribute="genre"), evidence)[0])
 
 
+@pytest.mark.parametrize("metric", METRICS)
+def test_queries_of_some_users_have_the_histories_of_those(metric: Any) -> None:
+    lists, histories = [[0, 2], [1, 3], [0, 3]], [{0: 1.0, 1: 2.0}, {2: 1.0}, {0: 1.0, 3: 1.0}]
+    every = measure(metric(attribute="genre"), make_world(lists, histories))
+    some = make_evidence(
+        make_lists([lists[2], lists[0], lists[1]]),
+        n_items=6,
+        train=make_train(histories),
+        items=Attributes(make_vocabulary("i", 6), pd.DataFrame({"genre": GENRES})),
+        queries=make_user_queries(3, users=[2, 0, -1]),
+    )
+    values = measure(metric(attribute="genre"), some)
+    assert values == pytest.approx([every[2], every[0], math.nan], nan_ok=True)
+
+
 def test_a_graded_label_counts_by_its_degree() -> None:
     # history 0.5: p = (0.5, 0.5); list 1 and 0.5: q = (0.75, 0.25)
     label = [1.0, 0.5, 0.5, math.nan, 0.0, 0.2]

@@ -227,6 +227,7 @@ def test_its_tests_are_those_of_scipy() -> None:
     welch, ranks = apart.contrasts
     expected = ttest_ind(a, b, equal_var=False)
     assert (welch.test, ranks.test) == ("welch_t", "rank_sum")
+    assert {(test.a, test.b) for test in apart.contrasts} == {("gender=F", "gender=M")}
     assert welch.statistic == pytest.approx(expected.statistic)
     assert welch.p == pytest.approx(expected.pvalue)
     assert ranks.p == pytest.approx(mannwhitneyu(a, b, method="asymptotic").pvalue)
@@ -346,6 +347,14 @@ def test_an_unknown_direction_has_the_widest_interval() -> None:
     assert ResampledDirections(np.full((4, 2), np.nan), np.ones(4)).compute_interval(
         3.0, means
     ) == (-5.0, 5.0)
+
+
+def test_an_estimate_has_both_ends_of_the_interval_of_its_direction() -> None:
+    # samples 1, 2, 3 and 4: quantiles 0.025 and 0.975 are 1 + 0.075 and 4 - 0.075
+    means = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]])
+    known = ResampledDirections(np.array([[1.0, 0.0]] * 4), np.ones(4))
+    row = known.add_interval(Measurement(2.5, 4, 0), means)
+    assert (row.value, row.ci_low, row.ci_high) == pytest.approx((2.5, 1.075, 3.925))
 
 
 def test_the_interval_is_corrected_by_the_agreement_of_the_directions() -> None:

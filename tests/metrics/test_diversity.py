@@ -159,6 +159,18 @@ def test_unexpectedness_and_serendipity_by_hand() -> None:
     assert (measurement.n, measurement.undefined) == (2, 1)
 
 
+def test_the_interval_of_unexpectedness_accounts_for_the_counts_of_the_popularity() -> None:
+    # items 0 and 1 have 5 and 4 training users: in a sample where 1 has more, MostPop gives it to
+    # the 9 users of item 2, whose lists of item 1 then are expected, all together
+    histories = [[0]] * 5 + [[1]] * 4 + [[2]] * 9
+    lists = [[2]] * 9 + [[1]] * 9
+    (row,) = Unexpectedness().measure(make_popular_world(lists, histories))
+    assert row.value == 0.5
+    t_half_width = 2.1098 * row.std / math.sqrt(18)
+    assert row.ci_high - row.value > 2 * t_half_width
+    assert row.value - row.ci_low == pytest.approx(row.ci_high - row.value)
+
+
 def measure_distance(lists: list[list[int]], **settings: Any) -> Any:
     evidence = make_evidence(make_lists(lists, outside=["new"]), n_items=5, n_bootstrap=20)
     (measurement,) = InterUserDistance(**settings).measure(evidence)

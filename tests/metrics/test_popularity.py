@@ -37,6 +37,7 @@ from recbias.metrics.popularity import (
     PopularityLift,
     PopularityRankCorrelation,
     _correlate_with_rank,
+    gini_of_rows,
 )
 from recbias.reports import published
 from recbias.testing import check_metric
@@ -204,6 +205,12 @@ def test_gini_difference_by_hand() -> None:
     # list {2, 3}: 1 1: 0; history of u1 {0, 1}: 1/6
     values = measure_queries(GiniDifference(), make_popularity_evidence([[0, 1], [2, 3]]))
     assert values == pytest.approx([1 / 6 - 2 / 7, -1 / 6])
+
+
+def test_items_without_a_value_are_left_out_of_the_gini_index_of_a_row() -> None:
+    # 1 and 3: (-1 x 1 + 1 x 3) / (2 x 4); the third item has no value
+    rows = csr_array([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+    assert gini_of_rows(rows, np.array([3.0, 1.0, np.nan])).tolist() == [0.25, 0.0]
 
 
 def test_herfindahl_difference_by_hand() -> None:

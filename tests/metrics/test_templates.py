@@ -23,6 +23,8 @@ from recbias.metrics.templates.design import (
     Design,
     build_design,
     count_attribute_values,
+    encode_words,
+    group_queries,
     read_item_levels,
 )
 from recbias.metrics.templates.metrics import (
@@ -97,6 +99,17 @@ def test_templates_are_the_units_where_a_value_has_one_word() -> None:
     assert design.group.tolist() == [0, 1, 2, 0, 1, 2]
     assert design.stratum.tolist() == design.cluster.tolist() == [0, 0, 0, 1, 1, 1]
     assert (design.cluster_strata.tolist(), design.df) == ([0, 0], 1)
+
+
+def test_a_missing_second_word_is_a_word_of_its_own() -> None:
+    rows = [("ann", "lee"), ("ann", "poe"), ("bea", None), ("bea", "lee"), ("ann", "lee")]
+    frame = pd.DataFrame(rows, columns=["first", "last"], dtype=object)
+    frame = frame.assign(race=["a", "a", "a", "b", "a"])
+    of = make_query_evidence(make_prompt_queries(frame))
+    groups = group_queries(of, "race")
+    codes = encode_words(of.queries.labels, ["first", "last"], groups, groups.codes >= 0)
+    assert codes[0] == codes[4]
+    assert len(set(codes.tolist())) == 4
 
 
 def test_queries_without_templates_are_units_of_their_own() -> None:

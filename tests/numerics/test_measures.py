@@ -318,6 +318,7 @@ def test_fit_equals_exhaustive_search_for_any_block_size(seed: int) -> None:
 def test_zipf_matches_hand_computation() -> None:
     # popularities 8 and 2 at ranks 1 and 2: slope (ln 2 - ln 8) / ln 2 = -2
     assert zipf_exponent(np.array([2, 0, 8])) == pytest.approx(2.0)
+    assert zipf_exponent(np.array([1, 2])) == pytest.approx(1.0)
     assert zipf_exponent(np.array([5, 5, 5])) == 0.0
     assert math.isnan(zipf_exponent(np.array([5, 0])))
 

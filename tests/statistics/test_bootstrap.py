@@ -24,6 +24,7 @@ from recbias.statistics.bootstrap import (
     join_rows,
     list_slot_sets,
     prepare_sums,
+    resample_group_means,
     resample_linear_part,
     resample_means,
     resample_sums,
@@ -49,6 +50,12 @@ def test_sums_are_those_of_rows_drawn_with_replacement(rng: np.random.Generator)
     draws = np.random.default_rng(8)
     expected = [matrix[draws.integers(17, size=17)].sum(axis=0).tolist() for _ in range(50)]
     assert sample_sums(matrix, 50, 8).tolist() == expected
+
+
+def test_undefined_members_are_left_out_of_the_mean_of_a_sample() -> None:
+    values, codes = np.array([5.0, np.nan, 5.0, 2.0, np.nan, 2.0] * 20), np.repeat([0, 1] * 20, 3)
+    samples = resample_group_means(values, codes, 2, 10, np.random.default_rng(0))
+    np.testing.assert_allclose(samples, np.tile([5.0, 2.0], (10, 1)))
 
 
 def test_pairs_by_hand() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.sparse import csr_array
 from scipy.stats import f_oneway, mannwhitneyu, ttest_ind
 
 from recbias.core.dataset import Attributes, BoolArray, FloatArray, Vocabulary
@@ -30,6 +31,7 @@ from recbias.statistics.groups import (
     welch_contrasts,
 )
 from recbias.statistics.paired import cohens_d
+from recbias.statistics.prediction_powered import Audit
 
 
 def measure(values: list[float]) -> Measurement:
@@ -486,6 +488,23 @@ def test_shares_keep_wilsons_interval_only_if_each_unit_has_one_value() -> None:
     assert pool_groups(once)[0].ci_low == pytest.approx(2 / (2 + 1.959963984540054**2))
     twice = [measure_pooling("g", {"u1": 1.0, "u2": 0.0}, share=True) for _ in range(2)]
     assert pool_groups(twice)[0].ci_low < 0  # Student's t
+
+
+def test_copies_of_a_fold_have_the_errors_of_its_labels() -> None:
+    values, errors = np.random.default_rng(0).random(20), np.random.default_rng(1).random((20, 6))
+    audit = Audit(
+        csr_array(errors / 5),
+        csr_array((20, 6)),
+        np.full(6, 1 / 6),
+        np.full(6, 0.1),
+        np.zeros((20, 0)),
+    )
+    ids = np.array([f"u{row:02}" for row in range(20)], dtype=object)
+    fold = Measurement.from_units(UnitScores("user", ids, values, errors=audit), group="g")
+    without = Measurement.from_units(UnitScores("user", ids, values), group="g")
+    (pooled,) = pool_groups([fold, fold])
+    assert (pooled.ci_low, pooled.ci_high) == pytest.approx((fold.ci_low, fold.ci_high))
+    assert pooled.ci_high != pytest.approx(without.ci_high, abs=0.01)
 
 
 @given(seed=st.integers(0, 10**6), n_folds=st.integers(1, 4), share=st.floats(0.3, 1))

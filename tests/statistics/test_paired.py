@@ -75,6 +75,8 @@ def test_wilcoxon_by_hand() -> None:
     assert columns["p"].tolist() == [0.375]
     assert columns["effect_size"].tolist() == [0.6]
     assert np.isnan(columns["df"]).all()
+    # differences 1 and 2 of two units: of the 4 signings the two with one sign are as extreme
+    assert compare_pairs(Wilcoxon(), np.array([[1.0, 2], [0, 0]]))["p"].tolist() == [0.5]
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 200))

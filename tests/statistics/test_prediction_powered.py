@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.stats import t as student
 
 from recbias.core.dataset import FloatArray
+from recbias.core.measures import compute_wilson_interval
 from recbias.statistics.prediction_powered import (
     Audit,
     HumanLabels,
@@ -92,8 +94,34 @@ def test_a_complete_audit_gives_the_true_values_and_the_error_of_users_alone(met
     found = correct_lists(**world)
     true = score(metric, truth[world["items"]])
     assert found.values == pytest.approx(true, abs=1e-12)
-    error, _ = found.audit.estimate(found.values, np.zeros(40, int), 1).measure_error(0)
-    assert error == pytest.approx(true.std(ddof=1) / np.sqrt(40), abs=1e-9)
+    means = found.audit.estimate(found.values, np.zeros(40, int), 1)
+    assert means.measure_error(0)[0] == pytest.approx(true.std(ddof=1) / np.sqrt(40), abs=1e-9)
+    assert (means.n_audited, means.n_items) == (30, 30)
+
+
+def test_a_linear_value_has_a_symmetric_interval_and_others_wilsons() -> None:
+    linear, curved = (correct_lists(**make_world(metric)) for metric in ("REC-ST", "HIT_BAD"))
+    row = linear.audit.summarize(linear.values)
+    assert row.ci_high - row.value == pytest.approx(row.value - row.ci_low)
+    row = curved.audit.summarize(curved.values)
+    assert row.value > 0.5
+    assert row.ci_high - row.value < row.value - row.ci_low  # drawn to one half
+    row = curved.audit.summarize(curved.values + 1.0)  # no share: Wilson's would be undefined
+    assert row.ci_high - row.value == pytest.approx(row.value - row.ci_low)
+
+
+def test_what_a_draw_of_two_labels_adds_to_a_product_by_hand() -> None:
+    """1 - (1 - x)(1 - y) less its linear part at x = y = p is -(x - p)(y - p), x and y 0 or 1."""
+    world = make_world("HIT_BAD")
+    world["items"] = world["items"][:, :2]
+    found = correct_lists(**world)
+    labels, known = world["predictions"][world["items"]], ~np.isnan(world["human"].labels)
+    alike = (labels[:, 0] == labels[:, 1]) & ~known[world["items"]].any(axis=1)
+    assert alike.any()
+    for value, rest in zip(found.values[alike], found.audit.rest[alike], strict=True):
+        p = 1.0 - np.sqrt(1.0 - value)
+        by_hand = np.array([-((1 - p) ** 2), p * (1 - p), -(p**2)])
+        assert np.abs(rest[:, None] - by_hand).min(axis=1).max() < 1e-12
 
 
 def test_variances_by_hand() -> None:
@@ -146,3 +174,26 @@ def test_raters_count_where_the_audit_is_complete() -> None:
         errors.append(found.audit.estimate(found.values, np.zeros(40, int), 1).items[0, 0])
     assert errors[0] == pytest.approx(0.0, abs=1e-12)
     assert errors[1] > 1e-4
+
+
+def make_audit(rest: FloatArray) -> Audit:
+    none = csr_array((len(rest), 5))
+    return Audit(none, none, np.full(5, 0.2), np.full(5, 0.5), rest)
+
+
+def test_what_drawn_labels_add_to_single_users_is_not_counted_twice() -> None:
+    # draws of +1 and -1: independent users add nothing to the variance of their values, (1/2) / 2,
+    # which holds it already; common ones add 1
+    signs, zero = np.resize([1.0, -1.0], 32), np.zeros(32)
+    values, codes = np.array([0.0, 1.0]), np.zeros(2, dtype=int)
+    apart = make_audit(np.stack([signs, zero])).estimate(values, codes, 1)
+    assert apart.measure_error(0)[0] ** 2 == pytest.approx(0.25)
+    common = make_audit(np.stack([signs, signs])).estimate(values, codes, 1)
+    assert common.measure_error(0)[0] ** 2 == pytest.approx(0.25 + 1)
+
+
+def test_an_interval_near_1_has_at_least_the_variance_of_a_share() -> None:
+    values = np.append(np.full(59, 1.0), 0.97)
+    row = make_audit(np.zeros((60, 32))).summarize(values)
+    expected = compute_wilson_interval(row.value, 60, student.ppf(0.975, 59))
+    assert (row.ci_low, row.ci_high) == pytest.approx(expected)

@@ -55,6 +55,15 @@ def test_a_group_without_a_defined_query_leaves_the_others_their_means(
     assert compare_contributions(("a", "b"), measured, (0, 1)).difference == pytest.approx(-4)
 
 
+@pytest.mark.parametrize("assumption", ASSUMPTIONS)
+def test_the_effect_size_of_known_groups_is_cohens_d(assumption: Assumption) -> None:
+    # means 2 and 6, sums of squares 2 and 2: -4 / √(4 / 3)
+    groups = make_groups(np.array([1.0, 1.0, 1.0, 0.0, 0.0]), assumption)
+    measured = measure_contributions(np.array([1.0, 2.0, 3.0, 5.0, 7.0]), groups)
+    test = compare_contributions(groups.names, measured, (0, 1))
+    assert test.effect_size == pytest.approx(-4 / math.sqrt(4 / 3))
+
+
 def test_the_standard_error_is_that_of_least_squares_with_hc2() -> None:
     rng = np.random.default_rng(3)
     p = rng.dirichlet([0.5, 0.7, 1.0], 400)
@@ -208,6 +217,23 @@ def test_ratio_and_std_follow_from_the_means() -> None:
         assert gap.value == pytest.approx(value)
         assert gap.ci_low < value < gap.ci_high
         assert not gap.contrasts
+
+
+def test_samples_leave_undefined_queries_out() -> None:
+    p, x = draw()
+    x[::2] = np.nan
+    gap = compute_uncertain_gap(
+        measure(x),
+        make_groups_means(p),
+        "difference",
+        rng=np.random.default_rng(0),
+        n_samples=4000,
+    )
+    assert (gap.n, gap.undefined) == (100, 100)
+    assert gap.replicates is not None
+    error = gap.replicates.std()
+    assert gap.replicates.mean() == pytest.approx(gap.value, abs=5 * error / math.sqrt(4000))
+    assert (gap.ci_high - gap.value) / error == pytest.approx(1.98, abs=0.1)
 
 
 def test_the_gap_of_three_groups_has_no_interval() -> None:

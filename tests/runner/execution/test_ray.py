@@ -11,7 +11,7 @@ from recbias import api
 from recbias.core.context import StageRecord
 from recbias.core.errors import Contradiction, MissingExtra
 from recbias.kernels import devices
-from recbias.runner import workers as ray_module
+from recbias.runner import workers
 from recbias.runner.execute import Executor
 from recbias.runner.plan import Observer, Plan
 from recbias.runner.store import Store
@@ -80,7 +80,7 @@ def test_a_task_on_cuda_has_a_gpu_of_ray(tmp_path: Path, monkeypatch: pytest.Mon
             requested.append(dict(record.facts))
 
     plan, store = plan_on_gpus(tmp_path, monkeypatch, "cuda")
-    monkeypatch.setattr(ray_module, "_run_task", run_task)
+    monkeypatch.setattr(workers, "_run_task", run_task)
     ray.init(num_cpus=2, num_gpus=1, include_dashboard=False, log_to_driver=False)
     try:
         executor = Executor(store, Resources())
