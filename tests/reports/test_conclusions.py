@@ -275,7 +275,7 @@ def test_a_baseline_with_a_better_value_is_named_for_every_metric(tmp_path: Path
     gini = {"metric": "Gini", "k": 10, "name": "Gini", "direction": "lower"}
     values = [state(*item, "Gini") for item in (("Random", 0.1), ("x", 0.5), ("y", 0.6))]
     run = write_run(tmp_path / "untested", values, (), [gini])
-    run.manifest["models"] = [{"label": name, "name": name} for name in ("Random", "x", "y")]  # type: ignore[index]
+    run.manifest["models"] = [{"label": name, "name": name} for name in ("Random", "x", "y")]
     (conclusion,) = collect_conclusions(run)
     assert conclusion.sentence == (
         "x has the lowest Gini index, 0.5000, against y 0.6000; the baseline Random has 0.1000."
@@ -289,7 +289,7 @@ def test_a_baseline_with_a_better_value_is_named_for_every_metric(tmp_path: Path
         )
     ]
     run = write_run(tmp_path / "tested", values, rows, [gini])
-    run.manifest["models"] = [{"label": name, "name": name} for name in ("Random", "x", "y")]  # type: ignore[index]
+    run.manifest["models"] = [{"label": name, "name": name} for name in ("Random", "x", "y")]
     (conclusion,) = collect_conclusions(run)
     assert conclusion.more[0].startswith(
         "x has a higher Gini index than the baseline Random: 0.5000 against 0.1000"

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from recbias.core.dataset import Attributes, Interactions, Vocabulary
 from recbias.core.evidence import Evidence, RankedLists
+from recbias.core.measures import Measurement
 from recbias.core.queries import Queries
 
 
@@ -63,3 +64,16 @@ def make_evidence(
         metric="the metric",
         **fields,
     )
+
+
+def measure_one(metric: Any, evidence: Evidence) -> Measurement:
+    """Return the only row of a metric."""
+    (measurement,) = metric.measure(evidence)
+    assert isinstance(measurement, Measurement)
+    return measurement
+
+
+def measure_queries(metric: Any, evidence: Evidence) -> list[float]:
+    """Return the value of each query."""
+    units = measure_one(metric, evidence).units
+    return units.values.tolist()  # type: ignore[no-any-return]
