@@ -22,6 +22,7 @@ from recbias.core.dataset import (
     Codes,
     Dataset,
     Interactions,
+    Queries,
     Reviews,
     Split,
     Vocabulary,
@@ -30,7 +31,6 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import Contradiction, Leakage, MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
-from recbias.core.queries import Queries
 from recbias.data.filters_queries import HISTORY_LENGTH, describe_users
 from recbias.formats.delimited import BadLines, Table
 from recbias.formats.identifiers import (

@@ -20,6 +20,7 @@ from recbias.core.dataset import (
     Codes,
     FloatArray,
     Ids,
+    Queries,
     TrainingData,
     Vocabulary,
     count_distinct,
@@ -34,7 +35,6 @@ from recbias.core.errors import (
     UnknownIdentifier,
     WrongType,
 )
-from recbias.core.queries import Queries
 from recbias.core.text import normalize_name
 from recbias.formats.delimited import Kind, Layout, explain_header, read_table, suggest_column
 from recbias.formats.identifiers import check_ids, question_ids

@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.context import collect_warnings, warn
-from recbias.core.dataset import AnyArray, Dataset, Interactions, Split
+from recbias.core.dataset import AnyArray, Dataset, Interactions, Queries, Split
 from recbias.core.errors import MissingEvidence, UnknownName
 from recbias.core.files import has_file
 from recbias.core.grouping import JOIN, split_crossing
-from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.reports import views
 from recbias.reports.run import RunTables, convert_parquet_errors

@@ -56,7 +56,8 @@ def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate
 
 def list_whole_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate]:
     """Return the values over all queries and items."""
-    return [row for row in list_rows(run, metric, dataset) if not (row["group"] or row["target"])]
+    rows = views.list_whole(run, metric.title, dataset)
+    return [row for row in rows if svg.fits_axis(row["value"])]
 
 
 def list_group_rows(
