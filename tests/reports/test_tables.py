@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def rewrite_metrics(folder: Path, **columns: Any) -> RunTables:
 
 
 def test_a_column_that_is_asked_for_stays_when_it_is_blank() -> None:
-    columns = {"a": lambda row: "", "b": lambda row: "", "c": str}
+    columns: dict[str, Callable[[Any], str]] = {"a": lambda _: "", "b": lambda _: "", "c": str}
     table = tabulate("", [1, 2], columns).without_blanks("a")
     assert [column.title for column in table.columns] == ["a", "c"]
 
