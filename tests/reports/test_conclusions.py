@@ -95,6 +95,13 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
     )
 
 
+def test_another_level_than_95_of_an_interval_is_said(tmp_path: Path) -> None:
+    row = compare("x", "y", (0.2, 0.5), 0.1, p_adjusted=0.004, significant=True, alpha=0.01)
+    run = write_run(tmp_path, [state("x", 0.2), state("y", 0.5)], [row])
+    (conclusion,) = collect_conclusions(run)
+    assert "alpha 0.01: p 0.004, 100 users, 99% interval." in conclusion.detail
+
+
 def test_two_models_without_a_difference_state_what_could_have_been_detected(
     tmp_path: Path,
 ) -> None:

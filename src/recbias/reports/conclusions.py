@@ -109,6 +109,8 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     if row is None:
         return f"{methods}."
     n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
+    if question.compares_models and row["alpha"] != 0.05:
+        n += f", {100 * (1 - row['alpha']):g}% interval"
     equal = ", all differences are equal" * lacks_spread(row)
     is_adjusted = row["correction"] not in {"", "none"} and row["family_size"] != 1
     p = format_p_value(row["p_adjusted"], row["alpha"])

@@ -116,12 +116,8 @@ def make_rows(
         most: The number of rows above which only the highest and the lowest remain.
     """
     (column, names), (series_column, series) = rows, marks
-    found = {
-        value: [row for row in values if row[column] == value]
-        for value in list_distinct(values, column)
-    }
     drawn = []
-    for value, own in found.items():
+    for (value,), own in views.group_rows(values, [column]).items():
         own.sort(key=lambda row: series.index(row[series_column]))
         points = tuple(make_mark(row, series.index(row[series_column])) for row in own)
         drawn.append(charts.Row(names[value], points))

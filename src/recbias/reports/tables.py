@@ -35,6 +35,7 @@ from recbias.reports.views import (
     select_varying,
 )
 from recbias.reports.wording import (
+    VALUE_COLUMNS,
     Cell,
     Column,
     Table,
@@ -424,10 +425,7 @@ def build_check_table(run: RunTables) -> Table | None:
                 **pick("model"),
                 "metric": lambda row: make_heading(get_title(row)),
                 **pick(*(name for name in places if len({row[name] for row in rows}) > 1)),
-                "value": lambda row: number_cell(row["value"], row["places"]),
-                "95% interval": lambda row: interval_cell(
-                    row["ci_low"], row["ci_high"], row["places"], "none"
-                ),
+                **VALUE_COLUMNS,
                 **pick("limit"),
                 "verdict": _name_verdict,
             },
