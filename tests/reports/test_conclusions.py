@@ -243,6 +243,13 @@ def test_models_with_the_same_gap_are_counted_and_the_largest_is_named(tmp_path:
     assert (conclusion.model, conclusion.difference) == ("b", -0.15)
 
 
+def test_no_model_has_most_of_equal_gaps(tmp_path: Path) -> None:
+    equal = [contrast(name, 0.01, significant=True) for name in "ab"]
+    run = write_groups(tmp_path, *equal, models=["a", "b"])
+    sentence = collect_conclusions(run)[0].sentence
+    assert sentence.startswith("nDCG is lower for gender=F than for gender=M with both models: by")
+
+
 @pytest.mark.parametrize(
     ("changes", "ending"),
     [

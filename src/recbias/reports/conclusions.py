@@ -354,7 +354,8 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     alike = [each for each in leads if (each["difference"] > 0) == is_positive]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
     is_same = is_same and leads[1:] == alike[1:] != []
-    has_most = any(each["difference"] != row["difference"] for each in alike[1:])
+    sizes = [each["difference"] for each in alike[1:]]
+    has_most = not all(math.isclose(size, row["difference"]) for size in sizes)
     words = {
         "name": f"{question.name}{target}{question.where}",
         "model": model,
