@@ -13,9 +13,12 @@ its own, and each of 20 transformers, with sentences of its own, has a share of 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,22 +26,20 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from recbias.core.queries import make_sentence_queries
+from recbias.core.dataset import make_sentence_queries
+from recbias.core.evidence import Evidence, SentenceScores
+from recbias.language.likelihood import score_sentences
+from recbias.language.local_models import LocalModel, ScoringSettings
 from recbias.metrics.perplexity import PerplexityGap
 from recbias.models.debias import Debias
 from recbias.models.language_model import SentenceLanguageModel
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.texts.planted_gaps import (
-    NAME_WORDS,
     compute_gap,
-    make_names,
     make_planted_world,
-    measure_p,
-    sample_pairs_of_names,
-    sample_texts_of_names,
-    score_names,
     train_transformer,
 )
-from support.worlds.texts.sentence_worlds import SentenceWorld
+from support.worlds.texts.sentence_worlds import GROUPS, THINGS, VERBS, SentenceWorld
 
 RATIOS = (1, 2, 4, 8)
 SEEDS = range(5)
@@ -60,6 +61,58 @@ def measure_gap(world: SentenceWorld, debias: Debias | None, seed: int) -> float
     scores = fitted.sentence_scores(make_sentence_queries(world.sentences, "test"))
     logs = np.log(scores.perplexity)
     return float(logs[scores.groups == "female"].mean() - logs[scores.groups == "male"].mean())
+
+
+NAME_WORDS = ("today", "one", *VERBS, *THINGS)
+"""The words around a name."""
+
+
+def make_names(n: int) -> tuple[str, ...]:
+    """Return names that belong to no group."""
+    return tuple(f"name{number}" for number in range(n))
+
+
+def sample_texts_of_names(names: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
+    """Return sentences about names, some of which are up to ten times rarer than others."""
+    chances = np.exp(rng.uniform(0, math.log(10), len(names)))
+    ends = np.array([f"{verb} {thing}" for verb, thing in product(VERBS, THINGS)])
+    drawn = rng.choice(len(names), size=n, p=chances / chances.sum())
+    pairs = zip(drawn, rng.choice(ends, n), strict=True)
+    return [f"today one {names[number]} {end}" for number, end in pairs]
+
+
+def score_names(model: LocalModel, names: Sequence[str]) -> np.ndarray:
+    """Return the perplexity of each name in each sentence, ``float64[names, sentences]``."""
+    ends = [f"{verb} {thing}" for verb, thing in product(VERBS, THINGS)]
+    texts = [f"today one {name} {end}" for name, end in product(names, ends)]
+    scores = score_sentences(model, texts, ScoringSettings())
+    return np.asarray(scores.perplexity).reshape(len(names), len(ends))
+
+
+def sample_pairs_of_names(
+    perplexity: np.ndarray, n_pairs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the perplexities of pairs of copies, ``float64[2, n_pairs]``.
+
+    Names are assigned to the groups at random, each to one pair, so the expected gap is 0.
+    """
+    names = rng.permutation(len(perplexity))[: 2 * n_pairs].reshape(2, n_pairs)
+    return np.asarray(perplexity[names, rng.integers(perplexity.shape[1], size=n_pairs)])
+
+
+def measure_p(metric: PerplexityGap, copies: np.ndarray) -> tuple[float, float]:
+    """Return the p-values of both tests over pairs of perplexities, ``float64[2, n_pairs]``."""
+    n_pairs = copies.shape[1]
+    scores = SentenceScores(
+        np.arange(2 * n_pairs).astype(str).astype(object),
+        np.tile(np.arange(n_pairs).astype(str).astype(object), 2),
+        np.repeat(np.array(GROUPS, dtype=object), n_pairs),
+        copies.ravel(),
+    )
+    queries, items = make_user_queries(0), make_vocabulary("i", 0)
+    evidence = Evidence(queries, items, sentence_scores=scores, metric="gap")
+    paired, welch = metric.measure(evidence)[0].contrasts
+    return float(paired.p), float(welch.p)
 
 
 def describe_mean(values: list[float]) -> str:

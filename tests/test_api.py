@@ -30,7 +30,6 @@ def test_a_run_gives_its_tables(run: recbias.Run) -> None:
     assert set(run.metrics["model"]) == {"MostPop", "ItemKNN"}
     assert set(run.significance["metric"]) == {"nDCG", "HR"}
     assert run.per_unit is not None
-    assert run.lists is not None
     assert run.lists["rank"].min() == 1
     assert run.lists["rank"].max() == 5
     assert run.failures.empty
@@ -48,7 +47,6 @@ def test_lists_hold_nothing_of_the_training(run: recbias.Run, tmp_path: Path) ->
         (split.train.user_ids.ids[user], split.train.item_ids.ids[item])
         for user, item in zip(split.train.users, split.train.items, strict=True)
     }
-    assert run.lists is not None
     recommended = set(zip(run.lists["query_id"], run.lists["item_id"], strict=True))
     assert recommended
     assert not recommended & train
@@ -185,7 +183,6 @@ def test_a_report_is_written_again(tmp_path: Path) -> None:
 def test_the_tables_of_a_run_have_the_same_keys_and_can_be_joined(run: recbias.Run) -> None:
     keys = ["dataset", "model", "seed", "fold", "metric", "k", "group", "target"]
     units = run.per_unit
-    assert units is not None
     means = units.groupby(keys, as_index=False)["value"].mean()
     joined = run.metrics.merge(means, on=keys, suffixes=("", "_of_units"))
     assert len(joined) == len(run.metrics) == 4

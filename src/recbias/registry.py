@@ -259,7 +259,7 @@ SPLITS = {
 
 QUERIES = {
     "users": "recbias.data.filters_queries:Users",
-    "table": "recbias.data.filters_queries:QueryTable",
+    "table": "recbias.data.tables:QueryTable",
     "templates": "recbias.language.templates:Templates",
     "lmrec-release": "recbias.data.lmrec:LMRecSentences",
     "fairllm": "recbias.language.templates:FaiRLLMPrompts",

@@ -179,10 +179,7 @@ def test_source_has_no_assert_print_or_broad_exception() -> None:
     for module, tree in parse_modules().items():
         # plug-ins, and the readers of models (tokenizers), raise plain exceptions; a thread hands
         # what it raises to its caller
-        boundary = module in {
-            "recbias.language.local_models",
-            "recbias.language.client",
-        }
+        boundary = module in {"recbias.language.local_models", "recbias.language.client"}
         for node in ast.walk(tree):
             location = f"{module}:{getattr(node, 'lineno', 0)}"
             assert not isinstance(node, ast.Assert), f"{location}: assert"

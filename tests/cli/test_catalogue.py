@@ -175,7 +175,8 @@ def test_what_init_writes_runs_by_its_name(name: str, tmp_path: Path) -> None:
     assert written.code == 0
     assert written.out.splitlines()[0] == f"wrote {name}.yaml"
     assert written.out.splitlines()[-1] == f"next: recbias run {name}"
-    finished = invoke_recbias("run", name, "--quiet", folder=tmp_path)
+    less = "multiverse={k: [5, 10]}" if name == "multiverse" else "report.formats=[csv, md]"
+    finished = invoke_recbias("run", name, "--quiet", "--set", less, folder=tmp_path)
     assert finished.code == 0, finished.err
     if name == "multiverse":  # which is no single run
         assert finished.out.startswith("Holds in ")
@@ -230,5 +231,5 @@ def test_the_gate_of_an_audit_fails_for_the_lists_that_treat_groups_unequally(
     tmp_path: Path,
 ) -> None:
     invoke_recbias("init", "audit", folder=tmp_path)
-    options = ("--quiet", "--set", "checks.0.models=[theirs]")
+    options = ("--quiet", "--set", "checks.0.models=[theirs]", "--set", "report.formats=[csv]")
     assert invoke_recbias("run", "audit", *options, folder=tmp_path).code == 3

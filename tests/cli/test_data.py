@@ -66,6 +66,7 @@ labels:
     kinds: [gender]
     llm: {{model: words, base_url: "{url}"}}
 metrics: [{{name: HIT_BAD, label: ngim.gender}}]
+report: {{formats: [csv]}}
 """
 
 

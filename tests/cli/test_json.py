@@ -13,7 +13,14 @@ from recbias.cli.catalogue import KINDS, list_entries
 from recbias.cli.output import describe_errors, render_document
 from recbias.core.errors import BadYaml, MissingFile, MissingRun, RecbiasError, UnknownName
 from recbias.reports.run import read_run
-from support.commands import SMALL, CommandResult, invoke_recbias, run_recbias, write_small_spec
+from support.commands import (
+    SMALL,
+    TABLES_ONLY,
+    CommandResult,
+    invoke_recbias,
+    run_recbias,
+    write_small_spec,
+)
 from support.specs import make_small_spec
 
 
@@ -40,27 +47,13 @@ report: {formats: [csv]}
 """
 
 NOISY = """
-from __future__ import annotations
-from dataclasses import dataclass
-from typing import ClassVar
+from recbias.models.baselines import MostPop
 
 
-@dataclass(frozen=True, kw_only=True)
-class Noisy:
-    \"\"\"A model that prints, and fails.\"\"\"
-    provides: ClassVar[frozenset] = frozenset({"lists"})
-    needs: ClassVar[frozenset] = frozenset({"train"})
-    libraries: ClassVar[tuple] = ()
-
-    def files(self, data):
-        return []
-
+class Noisy(MostPop):
     def fit(self, data, rng):
         print("printed by the model")
         raise ValueError("fit has failed")
-
-    def recommend(self, queries, k, data):
-        return None
 """
 
 
@@ -113,7 +106,8 @@ def test_run_says_what_its_text_says(checked: Path) -> None:
 
 def test_a_failed_model_and_what_it_prints_are_not_on_stdout(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
-    spec = write_small_spec(tmp_path, SMALL.replace("ItemKNN]", '{name: "./noisy.py:Noisy"}]'))
+    text = SMALL.replace("ItemKNN]", '{name: "./noisy.py:Noisy"}]') + TABLES_ONLY
+    spec = write_small_spec(tmp_path, text)
     result = run_recbias("run", spec, "--json", "--workers", 2, folder=tmp_path)
     document = read_document_of_json_commands(result)
     assert result.code == document["exit_code"] == 1
@@ -138,7 +132,7 @@ def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:
     entries = [(row["name"], row["summary"]) for row in every["models"]]
     assert entries == list_entries("models")
     extras = {row["name"]: row["extra"] for row in every["models"]}
-    assert (extras["EASE"], extras["MultiVAE"]) == (None, "recbias[torch]")
+    assert (extras["EASE"], extras["MultiVAE"]) == (None, "torch")
 
 
 METRICS = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "gender"}]

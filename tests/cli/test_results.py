@@ -218,9 +218,7 @@ def test_names_and_templates_of_prompts_are_counted(tmp_path: Path) -> None:
             {"name": "lists", "label": model, "path": str(tmp_path / f"{model}.csv")}
             for model in ("ours", "theirs")
         ],
-        "metrics": [
-            {"name": "REC-ST", "label": "cheap"},
-        ],
+        "metrics": [{"name": "REC-ST", "label": "cheap"}],
         "tests": ["paired_t"],
         "report": {"formats": ["csv"]},
     }

@@ -29,7 +29,7 @@ FILES = {
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ran")
-    result = invoke_recbias("run", write_small_spec(folder), folder=folder)
+    result = invoke_recbias("run", write_small_spec(folder, SMALL), folder=folder)
     assert result.code == 0, result.err
     return folder
 
@@ -148,10 +148,7 @@ def write_odd_spec(folder: Path, fault: str) -> Path:
 
 @pytest.mark.parametrize(
     ("fault", "code", "message"),
-    [
-        ("twice", 2, "twice"),
-        ("raises", 1, "ValueError: fit has failed"),
-    ],
+    [("twice", 2, "twice"), ("raises", 1, "ValueError: fit has failed")],
 )
 def test_failing_model_is_reported_and_the_others_finish(
     tmp_path: Path, fault: str, code: int, message: str
@@ -189,7 +186,7 @@ def test_failing_report_leaves_the_result_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recbias.reports.write.render_html", int)  # whose failure is in recbias
-    write_small_spec(tmp_path)
+    write_small_spec(tmp_path, SMALL)
     result = invoke_recbias("run", "small.yaml", "--quiet", folder=tmp_path)
     assert result.code == 1
     assert "Results (@5)" in result.out

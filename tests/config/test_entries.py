@@ -64,7 +64,6 @@ def test_metric_without_a_cutoff_has_that_of_the_spec(raw: Any, k: int) -> None:
 def test_search_has_metric_trials_and_space() -> None:
     tune = {"metric": "nDCG@5", "trials": 3, "space": {"alpha": {"log": [0.1, 1]}}}
     model = resolve("models", {"name": "SLIM", "l1_ratio": 0.5, "tune": tune})
-    assert model.tune is not None
     assert model.tune.metric.plugin == fake_plugins.NDCG(k=5)
     assert model.tune.metric.where == ("x", "tune", "metric")
     assert model.tune.trials == 3
@@ -72,24 +71,10 @@ def test_search_has_metric_trials_and_space() -> None:
     assert model.plugin == fake_plugins.SLIM(l1_ratio=0.5)
 
 
-def test_dataset_has_filters_in_order() -> None:
-    resolver = create_resolver()
-    raw = {"name": "ml-1m", "label": "films", "filters": ["k_core", "k_core"]}
-    dataset = resolver.resolve_dataset(raw, ("dataset",))
-    assert dataset is not None
-    assert dataset.label == "films"
-    assert [step.where for step in dataset.filters] == [
-        ("dataset", "filters", 0),
-        ("dataset", "filters", 1),
-    ]
-    assert raw["filters"] == ["k_core", "k_core"]
-
-
 def test_plugin_from_a_file_has_its_name_and_the_digest_of_the_file(tmp_path: Path) -> None:
     text = "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass M:\n    k: int = 2\n"
     (tmp_path / "m.py").write_text(text)
     spec = create_resolver(tmp_path).resolve("metrics", {"name": "m.py:M", "k": 3}, ("x",))
-    assert spec is not None
     assert (spec.name, spec.label, spec.plugin.k, len(spec.source)) == ("m.py:M", "M", 3, 64)
 
 

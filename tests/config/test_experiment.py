@@ -43,20 +43,9 @@ def test_as_spec_has_every_key_in_order_with_defaults() -> None:
     order = "name seed dataset split queries device k models labels metrics tests report"
     assert list(spec) == order.split()
     assert spec["models"] == [
-        {
-            "name": "ItemKNN",
-            "neighbors": 50,
-            "similarity": "cosine",
-            "shrink": 0.0,
-            "binary": True,
-        }
+        {"name": "ItemKNN", "neighbors": 50, "similarity": "cosine", "shrink": 0.0, "binary": True}
     ]
-    assert spec["dataset"] == {
-        "name": "ml-1m",
-        "side": [],
-        "bad_lines": "error",
-        "filters": [],
-    }
+    assert spec["dataset"] == {"name": "ml-1m", "side": [], "bad_lines": "error", "filters": []}
 
 
 def test_as_spec_of_a_search_excludes_the_searched_settings() -> None:
@@ -146,7 +135,6 @@ def test_sections_of_a_spec_become_plugins() -> None:
         fake_plugins.Threshold(at_least=4.0),
         fake_plugins.KCore(k=10),
     ]
-    assert experiment.split is not None
     assert experiment.split.plugin == fake_plugins.RandomSplit(folds=5)
     assert experiment.queries.plugin == fake_plugins.Users(where="age < 18")
     assert [model.name for model in experiment.models] == ["MostPop", "ItemKNN"]

@@ -15,13 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recbias
 from recbias.config.experiment import load_experiment
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
-from recbias.core.errors import Faults, UnknownName
+from recbias.core.errors import Faults, MissingExtra, UnknownName
 from support.models.fake_plugins import REGISTRIES
+from support.specs import make_small_spec
 
 HEAD = "name: x\ndataset: ml-1m\n"
+
+
 BLOCKS = Path(__file__).with_name("faults.txt").read_text(encoding="utf-8").strip().split("\n\n")
 
 
@@ -72,7 +76,11 @@ plain_values = st.recursive(
     ),
     max_leaves=8,
 )
+
+
 keys = st.sampled_from([*read_settings(ExperimentFile), "extends"])
+
+
 entries = plain_values | st.sampled_from(["ml-1m", "MostPop", "nDCG@5", "users", "random"])
 
 
@@ -81,3 +89,33 @@ def test_any_mapping_gives_an_experiment_or_faults(spec: dict[str, Any]) -> None
     with contextlib.suppress(Faults):
         complete = load_experiment(spec, registries=REGISTRIES).as_spec()
         assert load_experiment(complete, registries=REGISTRIES).as_spec() == complete
+
+
+OWN = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+from recbias.models.knn import ItemKNN
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(ItemKNN):
+    """ItemKNN that needs a package."""
+
+    libraries: ClassVar[tuple[str, ...]] = ("no_such_package_of_anyone",)
+'''
+
+
+@pytest.mark.parametrize("settings", [{"neighbors": -1}, {"neighbours": 4}, {"label": 4}])
+def test_a_missing_package_is_reported_with_wrong_settings(
+    tmp_path: Path, settings: dict[str, object]
+) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    spec = make_small_spec(models=[{"name": f"{tmp_path}/own.py:Own", **settings}])
+    with pytest.raises(Faults) as caught:
+        recbias.plan(spec, out=tmp_path / "out")
+    package, setting = sorted(caught.value.faults, key=lambda fault: fault.where)
+    assert isinstance(package, MissingExtra)
+    assert package.where.endswith("models[0]")
+    assert package.remedy == "pip install no_such_package_of_anyone"
+    assert setting.where.endswith(f"models[0].{next(iter(settings))}")

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from recbias.config.schema import (
-    build_json_schema,
-)
+from recbias.config.schema import build_json_schema
 from recbias.config.settings import read_settings
 from recbias.config.specs import ExperimentFile
 from support.models.fake_plugins import REGISTRIES

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from annotated_types import Ge, Gt, Interval, Le, MaxLen, MinLen, MultipleOf
 
-from recbias.config.settings import as_plain, describe_hint, read_settings, validate_value
+from recbias.config.settings import Builder, as_plain, describe_hint, read_settings, validate_value
 from recbias.config.specs import validate_name
-from recbias.core.errors import BrokenContract, OutOfRange
-from recbias.core.plugins import InputFile
+from recbias.core.errors import BrokenContract, Faults, OutOfRange, WrongType
+from recbias.core.plugins import InputFile, ModelName
+from recbias.formats.yaml import Document
 from support.models import fake_plugins
 from support.models.fake_plugins import Endpoint
 
@@ -53,11 +55,7 @@ def test_value_from_yaml_is_converted_to_the_type(hint: Any, raw: object, value:
 
 def test_as_plain_gives_json_data_with_paths_as_written() -> None:
     value = {"a": (Path("/x/y"), Path("/x/z")), "b": frozenset({"d", "c"}), "e": np.float64(1.5)}
-    assert as_plain(value, {Path("/x/y"): "y"}) == {
-        "a": ["y", "/x/z"],
-        "b": ["c", "d"],
-        "e": 1.5,
-    }
+    assert as_plain(value, {Path("/x/y"): "y"}) == {"a": ["y", "/x/z"], "b": ["c", "d"], "e": 1.5}
     assert as_plain(Odd(needed=1)) == {"needed": 1, "many": [1], "class": "x"}
     assert as_plain(fake_plugins.WOK(llm=fake_plugins.Endpoint(model="m"))) == {
         "llm": {"provider": "openai", "temperature": 0.0, "model": "m"},
@@ -110,3 +108,57 @@ def test_name_of_letters_digits_and_three_signs_is_valid(name: str) -> None:
 def test_other_names_are_rejected(name: str) -> None:
     with pytest.raises(OutOfRange, match="cannot be the name of a folder"):
         validate_name(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nested:
+    pair: tuple[int, int] = (1, 2)
+    table: dict[str, list[int]] | None = None
+    inner: tuple[fake_plugins.Endpoint, ...] = ()
+    files: tuple[InputFile, ...] | None = None
+    size: int | Literal["all"] = "all"
+
+    def __post_init__(self) -> None:
+        if self.size == 13:
+            raise ValueError("thirteen is bad luck")
+        if self.size == 14:
+            raise Faults([OutOfRange("first", where="pair"), WrongType("second")])
+
+
+def build(raw: dict[str, Any], cls: type = Nested, base: Path = Path()) -> tuple[Any, list[str]]:
+    builder = Builder(Document({}, base=base), "Nested")
+    plugin = builder.build(cls, raw, ("entry",))
+    return plugin, [str(error) for _, error in builder.document.faults]
+
+
+def test_faults_that_a_plugin_raises_have_the_location_of_its_entry() -> None:
+    assert build({"size": 14})[1] == ["entry: first", "entry: second"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    encoder: ModelName = "a-model"
+    persons: Literal["none", "names"] | ModelName = "none"
+
+
+@pytest.mark.parametrize(
+    ("raw", "resolved"),
+    [
+        ("./enc", "./enc"),
+        ("../enc", "../enc"),
+        ("bert", "bert"),  # an existing folder with a model
+        ("other", None),
+        ("lab/encoder", None),
+    ],
+)
+def test_model_folder_is_relative_to_the_spec(
+    raw: str, resolved: str | None, tmp_path: Path
+) -> None:
+    for folder in ("bert", "other"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "bert" / "config.json").touch()
+    builder = Builder(Document({}, base=tmp_path), "Reader")
+    plugin = builder.build(Reader, {"encoder": raw, "persons": raw}, ())
+    expected = raw if resolved is None else os.path.normpath(tmp_path / resolved)
+    assert (plugin.encoder, plugin.persons) == (expected, expected)
+    assert as_plain(plugin, builder.path_texts) == {"encoder": raw, "persons": raw}

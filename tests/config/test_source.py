@@ -43,11 +43,7 @@ def test_another_plugin_replaces_that_of_the_extended_file() -> None:
     spec = write("spec.yaml", "extends: base.yaml\nsplit: {name: random, test: 0.2}\n")
     assert read_spec(spec).data["split"] == {"name": "random", "test": 0.2}
     spec = write("spec.yaml", "extends: base.yaml\nsplit: {name: Leave-One-Out, test: 2}\n")
-    assert read_spec(spec).data["split"] == {
-        "name": "Leave-One-Out",
-        "which": "random",
-        "test": 2,
-    }
+    assert read_spec(spec).data["split"] == {"name": "Leave-One-Out", "which": "random", "test": 2}
 
 
 def test_a_packaged_spec_may_be_extended_and_a_file_of_its_name_wins() -> None:
@@ -144,8 +140,7 @@ def test_a_label_may_have_dots_and_settings(label: str, path: str) -> None:
     assert document.data["models"][1]["llm"] == {"model": "x=(1.5)"}
 
 
-ROOT = Path(__file__).parents[2]
-CONFIGS = ROOT / "src" / "recbias" / "configs"
+CONFIGS = Path(__file__).parents[2] / "src" / "recbias" / "configs"
 
 
 @pytest.mark.parametrize(
@@ -158,15 +153,11 @@ CONFIGS = ROOT / "src" / "recbias" / "configs"
         ("papers/lmrec/users", "papers/lmrec/users.yaml"),
     ],
 )
-def test_a_packaged_name_is_found(
-    name: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_packaged_name_is_found(name: str, found: str) -> None:
     assert find_spec(Path(name)) == CONFIGS / found
 
 
-def test_a_file_wins_over_a_packaged_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_file_wins_over_a_packaged_name() -> None:
     Path("quickstart.yaml").touch()
     assert find_spec(Path("quickstart")) == Path("quickstart.yaml")
     Path("quickstart").touch()

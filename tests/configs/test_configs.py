@@ -45,47 +45,25 @@ NEED_SMOLLM2 = {
 }
 
 
-def create_blank_yelp_files(folder: Path) -> Path:
-    """Return a data folder with the files of Yelp, which nobody may pass on; they are blank."""
-    for name in ("yelp", "yelp-layout"):
-        (folder / name).mkdir()
-        for part in ("business", "review"):
-            (folder / name / f"yelp_academic_dataset_{part}.json").touch()
-    return folder
-
-
-def create_blank_ml_10m_files(folder: Path) -> Path:
-    """Return a data folder with the files of MovieLens-10M, which tests do not have."""
-    (folder / "ml-10m").mkdir()
-    for name in ("ratings.dat", "movies.dat", "tags.dat"):
-        (folder / "ml-10m" / name).touch()
-    return folder
-
-
-def create_blank_goodreads_files(folder: Path) -> Path:
-    """Return a data folder with the files of Goodreads, which tests do not have."""
-    (folder / "goodreads").mkdir()
-    for name in ("books_children", "interactions_children", "book_authors"):
-        (folder / "goodreads" / f"goodreads_{name}.json.gz").touch()
-    return folder
-
-
-def create_blank_goodbooks_files(folder: Path) -> Path:
-    """Return a data folder with the files of goodbooks-10k, of which tests have no ratings."""
-    (folder / "goodbooks-10k").mkdir()
-    for name in ("ratings.csv", "books.csv"):
-        (folder / "goodbooks-10k" / name).touch()
-    return folder
-
-
-def create_blank_release_files(folder: Path) -> Path:
-    """Return a data folder with the LMRec authors' outputs, which nobody may pass on; blank."""
-    for city in CITIES:
-        for kind in ("names", "pairrelationships", "occupations", "additionalOccupations"):
-            path = folder / FOLDER / f"{city}_output_dataframes_5f" / f"yelp_qa_{kind}.csv"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-    return folder
+ABSENT_FILES = {
+    "yelp": [
+        f"{folder}/yelp_academic_dataset_{part}.json"
+        for folder in ("yelp", "yelp-layout")
+        for part in ("business", "review")
+    ],
+    "goodreads": [
+        f"goodreads/goodreads_{name}.json.gz"
+        for name in ("books_children", "interactions_children", "book_authors")
+    ],
+    "goodbooks-10k": ["goodbooks-10k/ratings.csv", "goodbooks-10k/books.csv"],
+    "lmrec-release": [
+        str(FOLDER / f"{city}_output_dataframes_5f" / f"yelp_qa_{kind}.csv")
+        for city in CITIES
+        for kind in ("names", "pairrelationships", "occupations", "additionalOccupations")
+    ],
+    "ml-10m": ["ml-10m/ratings.dat", "ml-10m/movies.dat", "ml-10m/tags.dat"],
+}
+"""The files of datasets that tests do not have or nobody may pass on; a plan needs only names."""
 
 
 def name_dataset(path: Path) -> str:
@@ -104,10 +82,7 @@ def name_dataset(path: Path) -> str:
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
 def test_every_config_plans(
-    path: Path,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    path: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     if path.name in NEED_SMOLLM2:
@@ -126,15 +101,10 @@ def test_every_config_plans(
         dataset = name_dataset(path)
         with pytest.raises(UserError, match=dataset):
             api.plan(path, out=tmp_path, data=tmp_path)
-        blank = {
-            "yelp": create_blank_yelp_files,
-            "goodreads": create_blank_goodreads_files,
-            "goodbooks-10k": create_blank_goodbooks_files,
-            "lmrec-release": create_blank_release_files,
-            "ml-10m": create_blank_ml_10m_files,
-        }
-        create = blank.get(dataset, lambda _: request.getfixturevalue("real_data"))
-        data = create(tmp_path)
+        for name in ABSENT_FILES.get(dataset, ()):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        data = tmp_path if dataset in ABSENT_FILES else request.getfixturevalue("real_data")
     plan, _ = api.plan(path, out=tmp_path, data=data)
     assert len(plan.model_plans) >= (1 if plan.experiment.claim else 2)
 
@@ -169,8 +139,8 @@ def test_seven_recommenders_run_on_movielens(ml_1m: Path) -> None:
     run = ml_1m / "results" / "ml-1m" / "latest"
     manifest = json.loads((run / "manifest.json").read_text())
     counts = manifest["datasets"][0]["counts"]
-    counts = {"users": 5949, "items": 2810, "interactions": 571531}
-    assert {name: counts[name] for name in counts} == counts
+    expected_counts = {"users": 5949, "items": 2810, "interactions": 571531}
+    assert {name: counts[name] for name in expected_counts} == expected_counts
     assert manifest["queries"][0]["asked"] == 5949
     assert manifest["failures"] == []
     # what peers reach with these settings on another random split, within 0.006

@@ -186,7 +186,6 @@ def test_planted_bias_appears_in_every_figure(run: recbias.Run) -> None:
 
 
 def test_words_without_label_are_queried_but_excluded_from_values(run: recbias.Run) -> None:
-    assert run.lists is not None
     lists = run.lists[run.lists["model"] == "LMRec"]
     assert lists["query_id"].str.endswith(":Robin").sum() == 4 * 4  # templates, places
     warnings = {text for stage in run.manifest["stages"] for text in stage["warnings"]}

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from contracts.test_recommenders import FROM_FILES, SMALL, UNPERSONALISED
 from contracts.test_settings import DATASET, ITEMS
 from data.test_movielens import write_1m, write_csv
 from data.test_sentences import write_pair
 from data.test_sentences import write_release as write_chbias
 from recbias.config.settings import read_settings
 from recbias.core.context import collect_warnings
+from recbias.core.dataset import Attributes, Interactions, TrainingData
+from recbias.core.errors import UserError
+from recbias.core.evidence import check_lists
 from recbias.data.declared import list_declared
+from recbias.data.demo import Demo
+from recbias.data.filters_queries import Threshold
 from recbias.data.sentences import SentenceTables
+from recbias.data.splits import RandomHoldout
+from recbias.models.baselines import MostPop
+from recbias.models.training import validation_ndcg
 from recbias.registry import REGISTRIES
+from recbias.testing import make_checkerboard, query_all_users
 from support.files.review_files import make_review, make_venue, write_reviews
 from support.varied_settings import World
+from support.worlds.small_worlds import make_interactions
 
 SENTENCES = (
     "id,pair_id,group,text,category\n1,p,old,He is 80.,age\n2,p,young,He is 20.,age\n"
@@ -271,3 +283,140 @@ def test_every_plug_in_with_settings_is_varied(kind: str) -> None:
     names = {name for name in registry.table if read_settings(registry.load(name))}
     varied = {"datasets": DATASETS, "queries": QUERIES, "detectors": DETECTORS}[kind]
     assert names == {*varied, *TESTED_ELSEWHERE.get(kind, ())}
+
+
+MODELS = REGISTRIES["models"]
+
+
+OWN_MODELS = [name for name in MODELS.names() if name not in FROM_FILES and "/" not in name]
+
+
+SETTINGS = {name: {field.name for field in fields(MODELS.load(name))} for name in OWN_MODELS}
+
+
+LATENT = [name for name in OWN_MODELS if {"embedding_size", "factors"} & SETTINGS[name]]
+
+
+GRADIENT = [name for name in OWN_MODELS if "learning_rate" in SETTINGS[name]]
+
+
+def add_attributes(train: Interactions) -> TrainingData:
+    genres = [["a|b", "c"][item % 2] for item in range(train.n_items)]
+    titles = [f"film {item}" for item in range(train.n_items)]
+    items = pd.DataFrame({"genres": genres, "title": titles})
+    return TrainingData(train, items=Attributes(train.item_ids, items, "item"))
+
+
+DATASETS_THIN_DATA = {
+    "one item each": add_attributes(make_interactions([(user, user % 7) for user in range(20)])),
+    "one item": add_attributes(make_interactions([(user, 0) for user in range(5)], n_items=2)),
+    "one user": add_attributes(make_interactions([(0, item) for item in range(6)], n_items=9)),
+    "one pair": add_attributes(make_interactions([(0, 0)], n_items=3)),
+    "everything": add_attributes(
+        make_interactions([(user, item) for user in range(4) for item in range(3)])
+    ),
+}
+
+
+def make_model(name: str, **settings: Any) -> Any:
+    epochs = {"epochs": 2, "adversarial_epochs": 1}
+    defaults = {key: value for key, value in epochs.items() if key in SETTINGS[name]}
+    return MODELS.load(name)(**SMALL.get(name, {}) | defaults | settings)
+
+
+@pytest.mark.parametrize("dataset", DATASETS_THIN_DATA)
+@pytest.mark.parametrize("name", OWN_MODELS)
+@collect_warnings()
+def test_every_model_returns_valid_lists_or_a_remedy(name: str, dataset: str) -> None:
+    data = DATASETS_THIN_DATA[dataset]
+    queries = query_all_users(data)
+    try:
+        fitted = make_model(name).fit(data, np.random.default_rng(1))
+        lists = fitted.recommend(queries, data.train.n_items + 5, data)
+    except UserError as error:
+        assert error.remedy, name  # noqa: PT017  lists or an error with a remedy are valid
+        return
+    history = data.train.binary[np.append(queries.users[:-1], 0)]
+    check_lists(lists, n_queries=len(queries), seen=None, n_items=data.train.n_items, model=name)
+    items = np.where(lists.filled, lists.items, 0)
+    seen = history.toarray()[np.arange(len(queries))[:, None], items] > 0
+    assert not (seen & lists.filled)[:-1].any()
+    assert (data.candidates[items] | ~lists.filled).all()
+
+
+@pytest.mark.parametrize("name", LATENT)
+@collect_warnings()
+def test_a_model_may_have_more_factors_than_items(name: str) -> None:
+    data = add_attributes(make_checkerboard().train)
+    size = "embedding_size" if name != "PureSVD" else "factors"
+    n_factors = 48 if name == "ConvMF" else 37  # more than the 25 items
+    try:
+        fitted = make_model(name, **{size: n_factors}).fit(data, np.random.default_rng(1))
+    except UserError as error:
+        assert error.remedy  # noqa: PT017
+        return
+    assert fitted.recommend(query_all_users(data), 3, data).filled.any()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in GRADIENT if name != "GRU4Rec"]
+)  # bounded states
+@collect_warnings()
+def test_a_diverging_training_reports_the_epoch_and_the_loss(name: str) -> None:
+    data = add_attributes(make_checkerboard().train)
+    with pytest.raises(UserError, match=r"diverged in epoch \d+ of \d+: the loss is") as caught:
+        make_model(name, learning_rate=1e30, epochs=9).fit(data, np.random.default_rng(1))
+    assert "learning_rate" in caught.value.remedy
+
+
+SLOW = {"BERT4Rec"}
+"""Models that need more epochs than a quick test has."""
+
+
+LEARNERS = [
+    name
+    for name in MODELS.names()
+    if name not in FROM_FILES | UNPERSONALISED | SLOW and "/" not in name
+]
+
+
+SMALL_DATA_SETTINGS: dict[str, dict[str, Any]] = {
+    "PureSVD": {"factors": 8},
+    "MF": {"embedding_size": 8, "learning_rate": 0.01, "reg": 0.01},
+    "FunkSVD": {"embedding_size": 8, "learning_rate": 0.01, "reg": 0.01},
+    "PMF": {"learning_rate": 0.01},
+    "MF2020": {"learning_rate": 0.05},
+    "BPR-MF": {"embedding_size": 16},
+    "NeuMF": {"embedding_size": 8, "learning_rate": 0.003, "epochs": 15},
+    "DeepFM": {"learning_rate": 0.01},
+    "ConvMF": {"learning_rate": 0.01},
+    "SASRec": {"embedding_size": 16, "batch_size": 16, "epochs": 6, "learning_rate": 0.005},
+    "GRU4Rec": {"embedding_size": 16, "batch_size": 16, "epochs": 15, "learning_rate": 0.01},
+    "LightGCN": {"embedding_size": 16, "learning_rate": 0.02, "epochs": 30},
+    "AMF": {"embedding_size": 16, "learning_rate": 0.005, "reg": 0.1},
+    "MultiVAE": {"hidden_size": 64, "embedding_size": 16, "learning_rate": 0.005},
+}
+"""Settings for 400 users, where the defaults are for thousands."""
+
+
+@pytest.fixture(scope="module")
+def data() -> TrainingData:
+    rng = np.random.default_rng(7)
+    dataset = Demo(n_users=400, n_items=150, per_user=30).load(Path(), rng)
+    dataset = Threshold(at_least=1).apply(dataset, rng)  # every interaction counts
+    split = RandomHoldout(test=0.2, validation=0.2).split(dataset, 0, rng)
+    return split.training_data(users=dataset.users, items=dataset.items)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@collect_warnings()
+def test_a_model_that_learns_tastes_beats_popularity(name: str, data: TrainingData) -> None:
+    popularity_ndcg = validation_ndcg(MostPop().fit(data, np.random.default_rng(1)), data)
+    cls = MODELS.load(name)
+    names = {field.name for field in fields(cls)}
+    batches = {"batch_size": 256} if "batch_size" in names else {}
+    train = TrainingData(data.train, None, data.users, data.items)  # no early stopping
+    fitted = cls(**batches | SMALL_DATA_SETTINGS.get(name, {})).fit(
+        train, np.random.default_rng(1)
+    )
+    assert validation_ndcg(fitted, data) > 1.2 * popularity_ndcg

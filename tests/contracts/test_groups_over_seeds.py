@@ -48,7 +48,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
 def average_units(run: recbias.Run, metric: str) -> list[pd.Series]:
     """Return the mean of each user of both groups, from the values in the run folder."""
     per_unit = run.per_unit
-    assert per_unit is not None
     rows = per_unit[per_unit["metric"] == metric]
     groups = [rows[rows["group"] == side] for side in SIDES]
     return [group.groupby("unit_id")["value"].mean().dropna() for group in groups]

@@ -37,7 +37,6 @@ def measure_lists(
     }
     run = api.run(spec, out=folder / "results", data=folder)
     assert run.failures.empty
-    assert run.per_unit is not None
     table = run.per_unit.pivot_table(
         index="unit_id", columns="metric", values="value", dropna=False, observed=True
     )
@@ -187,7 +186,6 @@ def test_least_grade_equals_rel_of_ir_measures(tmp_path: Path, rng: np.random.Ge
         "metrics": ["Precision"],
     }
     per_unit = api.run(spec, out=tmp_path / "results").per_unit
-    assert per_unit is not None
     scores = per_unit.dropna(subset="value").set_index("unit_id")["value"]
     expected = {
         metric.query_id: metric.value

@@ -123,7 +123,6 @@ def measure(metric: Any) -> Any:
 def write_ratings(folder: Path) -> str:
     """Write the ratings 0, 1 and 2 by three raters of the responses."""
     responses, path = EVIDENCE.responses, folder / "ratings.jsonl"
-    assert responses is not None
     rows = [
         {
             "query_id": query,
@@ -198,7 +197,6 @@ def make_dataset() -> Dataset:
     data = DATA
     again = np.arange(0, len(data.train), 7)
     rows = data.train.take(np.concatenate([np.arange(len(data.train)), again]))
-    assert rows.times is not None
     times, values = rows.times.copy(), rows.values.copy()
     times[-again.size :], values[-again.size :] = 5, np.arange(again.size) % 6
     rows = replace(rows, times=times, values=values)

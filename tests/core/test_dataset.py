@@ -71,16 +71,12 @@ def test_selected_rows_keep_their_users_items_and_reviews(rows: np.ndarray) -> N
     assert dataset.item_ids.ids.tolist() == ["i1"]
     assert dataset.interactions.users.tolist() == [0, 1]
     assert dataset.interactions.items.tolist() == [0, 0]
-    assert dataset.users is not None
     assert dataset.users.frame["age"].tolist() == [20.0, 30.0]
     assert dataset.users.ids is dataset.user_ids
-    assert dataset.items is not None
     assert dataset.items.frame["genre"].tolist() == [None]
     # of the reviews 00, 11, 20 and 31 only 11 has a user and an item that remain
-    assert dataset.reviews is not None
     assert dataset.reviews.texts.tolist() == ["11"]
     assert (dataset.reviews.users.tolist(), dataset.reviews.items.tolist()) == ([0], [0])
-    assert len(dataset.reviews) == 1
     assert dataset.counts == {"bad_lines": 3}
 
 
@@ -113,7 +109,6 @@ def _build_dataset() -> Dataset:
 def test_training_never_sees_test_sentences() -> None:
     dataset = _build_dataset()
     data = make_training_data(dataset, Split(dataset.interactions, None))
-    assert data.sentences is not None
     assert data.sentences.frame["id"].tolist() == ["a", "b1", "b2"]
 
 
@@ -172,9 +167,7 @@ def test_training_data_has_the_reviews_of_training_pairs_only() -> None:
         np.array(["train", "test", "validation", "train too"], dtype=object),
     )
     data = split.training_data(reviews=reviews)
-    assert data.validation_reviews is not None
     assert data.validation_reviews.texts.tolist() == ["validation"]
-    assert data.reviews is not None
     assert data.reviews.texts.tolist() == ["train", "train too"]
     assert data.reviews.items.tolist() == [0, 2]
     assert data.validation is split.validation

@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 
 from recbias.core.errors import TooLittleMemory, WrongType
-from recbias.core.machine import (
-    VARIABLE,
-    lock_file,
-    measure_memory_limit,
-    require_memory,
-)
+from recbias.core.machine import VARIABLE, lock_file, measure_memory_limit, require_memory
 from recbias.runs.tables import find_run
 from support.commands import invoke_recbias, write_small_spec
 

@@ -11,7 +11,6 @@ from recbias.core.errors import WrongType
 from recbias.core.measures import format_metric, parse_metric
 from recbias.core.text import find_nearest
 from recbias.registry import REGISTRIES
-from support.models import fake_plugins
 
 
 @pytest.mark.parametrize(
@@ -84,11 +83,6 @@ def test_parsing_inverts_formatting(name: str, settings: dict[str, object], k: i
 )
 def test_the_nearest_names_are_found(name: str, expected: list[str]) -> None:
     assert find_nearest(name, ["neighbors", "similarity", "shrink"]) == expected
-
-
-def test_summary_is_the_first_sentence() -> None:
-    assert read_summary(fake_plugins.ML1M) == "Films that people rated."
-    assert read_summary(fake_plugins.ItemKNN) == "Recommend items like the user's."
 
 
 BRIEF = '''

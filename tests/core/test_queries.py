@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 from recbias.core.errors import (
     Contradiction,
     NothingLeft,
@@ -21,7 +21,6 @@ from recbias.core.grouping import (
     read_uncertain_groups,
     validate_grouping,
 )
-from recbias.core.queries import Queries
 
 USERS = Attributes(
     Vocabulary.of(["1", "2", "3", "4"]),
@@ -79,11 +78,6 @@ def test_numbers_are_divided_into_bins_in_their_order(
         assert [name.partition("=")[2] for name in groups.names] == names
         assert order_labels(names) == list(range(len(names)))
         assert groups.find_code(names[-1]) == len(names) - 1
-
-
-def test_a_crossing_names_bins_by_their_column() -> None:
-    names = group_by(PEOPLE, "gender & age in [18]").names
-    assert names[:2] == ("gender=F&age=under 18", "gender=F&age=18+")
 
 
 @pytest.mark.parametrize(
@@ -149,15 +143,7 @@ def test_a_missing_cell_is_neither_true_nor_false(condition: str, ids: list[int]
     assert (np.flatnonzero(match_rows(condition, USERS)) + 1).tolist() == ids
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "age == '18'",
-        "age != '18'",
-        "gender == 1",
-        "zip in [1]",
-    ],
-)
+@pytest.mark.parametrize("condition", ["age == '18'", "age != '18'", "gender == 1", "zip in [1]"])
 def test_comparing_text_with_numbers_is_an_error(condition: str) -> None:
     with pytest.raises(WrongType, match="cannot be compared") as caught:
         match_rows(condition, USERS)
@@ -196,26 +182,11 @@ def make_labels(**columns: list[object]) -> Attributes:
     return Attributes(ids, pd.DataFrame(columns), "query")
 
 
-def test_the_values_of_a_column_are_the_groups_in_natural_order() -> None:
-    groups = group_by(make_labels(race=["white", "black", None, "white"]), "race")
-    assert groups.names == ("race=black", "race=white")
-    assert groups.codes.tolist() == [1, 0, -1, 1]
-    assert groups.counts.tolist() == [1, 2]
-    assert groups.missing == 1
-    assert groups.values == (("black",), ("white",))
-
-
 def test_a_crossing_has_a_group_for_each_combination_that_occurs() -> None:
     labels = make_labels(race=["w", "b", "w", "b"], gender=["F", "F", "M", None])
     groups = group_by(labels, "race & gender")
     assert groups.names == ("race=b&gender=F", "race=w&gender=F", "race=w&gender=M")
     assert groups.codes.tolist() == [1, 0, 2, -1]
-
-
-def test_a_condition_gives_two_groups_and_a_missing_cell_is_in_neither() -> None:
-    groups = group_by(make_labels(age=[12.0, 40.0, np.nan]), "age < 18")
-    assert groups.names == ("age < 18", "not age < 18")
-    assert groups.codes.tolist() == [0, 1, -1]
 
 
 @pytest.mark.parametrize(
@@ -260,7 +231,6 @@ def test_taking_queries_keeps_labels_users_and_texts_aligned(rows: object) -> No
     assert queries.users.tolist() == [2, -1]
     assert queries.labels.frame["race"].tolist() == [None, "a"]
     assert queries.labels.ids is queries.ids
-    assert queries.texts is not None
     assert queries.texts.tolist() == ["three", "one"]
     assert queries.unit == "prompt"
 

@@ -54,15 +54,6 @@ def test_names_match_without_case_hyphen_and_underscore(name: str) -> None:
     assert MODELS.load(name) is fake_plugins.ItemKNN
 
 
-def test_the_remedy_for_an_unknown_name_is_the_nearest() -> None:
-    with pytest.raises(UnknownName) as caught:
-        MODELS.load("ItemKN")
-    assert caught.value.lines() == [
-        "error: no model is called 'ItemKN'",
-        "help: did you mean ItemKNN?",
-    ]
-
-
 def test_a_package_that_fails_while_it_is_imported_is_a_broken_contract(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,11 +15,6 @@ def test_an_error_is_printed_as_location_message_and_remedy() -> None:
     assert error.lines() == ["error: a.yaml:3:4: k: must be at least 1", "help: set k: 10"]
 
 
-def test_several_errors_are_printed_in_order() -> None:
-    faults = Faults([UserError("no file", remedy="a"), UserError("no key")])
-    assert faults.lines() == ["error: no file", "help: a", "error: no key"]
-
-
 def test_errors_are_moved_to_a_setting_with_their_place_in_the_message() -> None:
     fault = OutOfRange("is 0", where="a.yaml:3", remedy="write 1")
     moved = fault.locate_at("words")

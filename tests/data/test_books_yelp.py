@@ -44,7 +44,6 @@ def test_books_and_ratings_are_read(world: Path, rng: np.random.Generator) -> No
     rows = data.interactions
     assert (rows.users.tolist(), rows.items.tolist()) == ([0, 1, 1], [0, 1, 0])
     assert (rows.values.tolist(), rows.times) == ([5, 4, 1], None)
-    assert data.items is not None
     frame = data.items.frame
     assert frame["title"].tolist() == ["The Odyssey, new", 'A "Title"']
     assert frame["authors"].tolist() == ["Homer|Robert Fagles", "Anon"]
@@ -61,7 +60,6 @@ def test_the_most_frequent_tags_of_a_book_are_read(
 ) -> None:
     source = Goodbooks10K(side=("tags",), top_tags=n_tags)
     data = source.load(world, rng)
-    assert data.items is not None
     assert data.items.frame["tags"].tolist() == [tags, None]
     assert [path.name for path in source.files(world)] == [
         "ratings.csv",
@@ -81,7 +79,6 @@ def test_the_published_books_are_read(
         shutil.copyfile(real_data / "goodbooks-10k" / name, folder / name)
     data = Goodbooks10K(side=("tags",)).load(tmp_path, rng)
     assert (len(data.interactions), len(data.item_ids)) == (99, 10_000)
-    assert data.items is not None
     n_present = data.items.frame.notna().sum()
     assert n_present[["title", "authors", "year"]].tolist() == [10_000, 10_000, 9_979]
 
@@ -133,7 +130,6 @@ def test_shelved_books_are_interactions(world_goodreads: Path, rng: np.random.Ge
     assert data.counts["unrated"] == 1
     assert any("excluded 1 row(s): unrated" in warning for warning in warnings)
     assert any("interactions of unknown books" in warning for warning in warnings)
-    assert rows.times is not None
     assert rows.times.tolist() == [86_400, 86_400]
 
 
@@ -150,12 +146,10 @@ def test_books_and_their_side_tables_are_read(
     source = Goodreads(side=("authors", "reviews"))
     with collect_warnings():
         data = source.load(world_goodreads, rng)
-    assert data.items is not None
     frame = data.items.frame
     assert frame["title"].tolist() == ["A", "C, unread", "B"]
     assert frame["authors"].tolist() == ["Ann/e", None, None]
     np.testing.assert_array_equal(frame["num_pages"], [np.nan, np.nan, 24])
-    assert data.reviews is not None
     assert data.reviews.texts.tolist() == ["schön 📚"]
     assert (data.reviews.users.tolist(), data.reviews.items.tolist()) == ([1], [2])
     assert source.gives() == {"train", "items", "reviews"}
@@ -177,7 +171,6 @@ def test_dates_are_read_with_their_utc_offset(
     path = world_goodreads / "goodreads" / "goodreads_interactions_children.json.gz"
     write(path, [SHELVES[0] | {"date_added": date}])
     rows = Goodreads().load(world_goodreads, rng).interactions
-    assert rows.times is not None
     assert rows.times.tolist() == [time]
 
 
@@ -196,8 +189,6 @@ def test_columns_of_books_are_built_from_the_json_fields(
     with collect_warnings() as warnings:
         plain = Goodreads().load(world_goodreads, rng)
         named = Goodreads(side=("authors",)).load(world_goodreads, rng)
-    assert plain.items is not None
-    assert named.items is not None
     frame = plain.items.frame
     assert frame["title"].tolist() == ["One", None, None]
     assert frame["description"].tolist() == [None, None, None]
@@ -269,7 +260,6 @@ def load(source: Yelp, data: Path) -> Dataset:
 
 
 def get_items(data: Dataset) -> pd.DataFrame:
-    assert data.items is not None
     return data.items.frame
 
 
@@ -295,9 +285,7 @@ def test_reviews_are_interactions_and_texts(world_yelp: Path) -> None:
     assert rows.item_ids.ids.tolist() == ["b1", "b2", "b3", "b4"]
     assert (rows.users.tolist(), rows.items.tolist()) == ([1, 0], [0, 2])
     assert rows.values.tolist() == [5.0, 1.0]
-    assert rows.times is not None
     assert rows.times.tolist() == [60, 86_400]
-    assert data.reviews is not None
     assert data.reviews.texts.tolist() == ["👍", "", "no stars"]
     assert data.reviews.items.tolist() == [0, 2, 0]
     assert data.counts == {

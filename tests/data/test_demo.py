@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.dataset import AnyArray, Dataset, FloatArray, Odds, Split
+from recbias.core.dataset import AnyArray, Dataset, FloatArray, Odds, Queries, Split
 from recbias.core.errors import OutOfRange, UserError
-from recbias.core.queries import Queries
 from recbias.data import demo
 from recbias.data.demo import (
     CATEGORIES,
@@ -37,7 +36,6 @@ def sample_demo(seed: int = 1, **settings: Any) -> Dataset:
 
 def test_the_share_of_stereotyped_items_is_exact_and_shown_in_cast_and_overview() -> None:
     items = sample_demo().items
-    assert items is not None
     planted = items.numbers("stereotype") == 1
     assert planted.sum() == 90  # 0.3 of 300
     has_stereotype = [
@@ -53,8 +51,6 @@ def test_the_share_of_stereotyped_items_is_exact_and_shown_in_cast_and_overview(
 def test_parts_and_columns_are_as_documented() -> None:
     world = sample_demo(reviews=True)
     rows, users, items, reviews = world.interactions, world.users, world.items, world.reviews
-    assert users is not None
-    assert items is not None
     assert reviews is not None
     assert (rows.n_users, rows.n_items) == (600, 300)
     assert len(reviews) == len(rows)
@@ -80,7 +76,6 @@ def compute_ndcg(name: str, world: Dataset, split: Split) -> float:
     """Compute nDCG@10 with the default settings; every user has a test item."""
     data = split.training_data(users=world.users, items=world.items)
     assert world.users is not None
-    assert split.test is not None
     codes = np.arange(split.train.n_users, dtype=np.int32)
     queries = Queries(split.train.user_ids, world.users, codes)
     model: Any = REGISTRIES["models"].load(name)()
@@ -104,8 +99,6 @@ def test_collaborative_filtering_beats_popularity_and_popularity_beats_chance(se
 def are_equal(first_world: Dataset, second_world: Dataset) -> bool:
     tables = ((first_world.users, second_world.users), (first_world.items, second_world.items))
     for first_table, second_table in tables:
-        assert first_table is not None
-        assert second_table is not None
         if not first_table.frame.equals(second_table.frame):
             return False
     first, second = first_world.interactions, second_world.interactions
@@ -125,7 +118,6 @@ def test_the_seed_determines_the_dataset() -> None:
 
 def test_cohort_b_has_its_share_of_users_and_shorter_histories() -> None:
     world = sample_demo(n_users=4001, n_items=400, cohort_length=0.7, cohort_share=0.25)
-    assert world.users is not None
     in_b = world.users.frame["cohort"].to_numpy() == "B"
     assert in_b.sum() == 1000
     counts = world.interactions.user_counts()
@@ -224,9 +216,8 @@ def count_single_picks(world: Dataset, cohorts: str = "AB") -> tuple[AnyArray, F
         ``[n_types, n_items, 5]`` of popularity, taste, preference, prominence and provider.
     """
     users, items, rows = world.users, world.items, world.interactions
-    assert users is not None
-    assert items is not None
     woman = (users.frame["gender"] == "F").to_numpy()
+    assert users is not None
     types = encode_favourites(users) + 6 * woman
     is_member = users.frame["cohort"].isin(list(cohorts)).to_numpy()
     single = ((rows.user_counts() == 1) & is_member)[rows.users]
@@ -234,6 +225,7 @@ def count_single_picks(world: Dataset, cohorts: str = "AB") -> tuple[AnyArray, F
     np.add.at(counts, (types[rows.users[single]], rows.items[single]), 1)
     terms = np.zeros((2, 6, rows.n_items, 5))
     terms[..., 0] = -np.log(items.numbers("popularity_rank"))
+    assert items is not None
     terms[..., 1] = encode_genres(items)
     terms[1, ..., 2] = encode_genres(items)[GENRES.index(PREFERRED)]
     terms[..., 3] = items.numbers("stereotype")

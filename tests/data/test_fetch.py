@@ -13,13 +13,7 @@ import pytest
 from recbias.core.context import stage_context
 from recbias.core.errors import DigestMismatch, DownloadFailed, Unwritable
 from recbias.data import fetch as download
-from recbias.data.fetch import (
-    Source,
-    fetch,
-    fetch_text,
-    read_sources,
-    transfer,
-)
+from recbias.data.fetch import Source, fetch, fetch_text, read_sources, transfer
 from support.files.publisher import Publisher, serve_bytes
 
 HOLDS = ("ratings.dat", "movies.dat")

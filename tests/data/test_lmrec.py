@@ -25,15 +25,7 @@ from recbias.data.lmrec import (
     read_outputs,
     tabulate_sentences,
 )
-from support.files.lmrec_files import (
-    BAR,
-    DEAR,
-    FOLDER,
-    NAMES,
-    PIZZA,
-    write_outputs,
-    write_release,
-)
+from support.files.lmrec_files import BAR, DEAR, FOLDER, NAMES, PIZZA, write_outputs, write_release
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
@@ -51,14 +43,12 @@ def test_users_are_sentences_and_items_are_businesses(tmp_path: Path) -> None:
     ]
     assert len(data.item_ids) == 6
     assert len(data.interactions) == 0
-    assert data.items is not None
     assert data.items.ids is data.item_ids
 
 
 def test_each_sentence_is_one_query_with_its_labels(tmp_path: Path) -> None:
     write_release(tmp_path)
     queries = LMRecSentences().ask(LMRecRelease().load(tmp_path, RNG), RNG)
-    assert queries.texts is not None
     assert queries.texts.tolist() == [
         *("Seat Ann now", "Seat Bob now", "Feed Ann's cat", "Feed Bob's cat")
     ]

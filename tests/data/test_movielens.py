@@ -31,7 +31,6 @@ CSV_RELEASES = [
 
 
 def get_items(data: Dataset) -> pd.DataFrame:
-    assert data.items is not None
     return data.items.frame
 
 
@@ -61,7 +60,6 @@ def test_csv_releases_are_read(tmp_path: Path, name: str, plugin: type) -> None:
     assert rows.item_ids.ids.tolist() == ["9", "10", "11"]  # a movie without ratings stays
     assert rows.items.tolist() == [1, 1, 0]
     assert rows.values.tolist() == [4.0, 0.5, 3.5]
-    assert rows.times is not None
     assert rows.times.tolist() == [964982703, 964981247, 9]
     frame = get_items(data)
     assert frame["title"].iloc[0] == "Seven, or Se7en (1995)"
@@ -91,7 +89,6 @@ def write_1m(folder: Path, *, ratings: str = "2::5::4::978300760\n1::6::3::97830
 def test_ml_1m_is_read_with_demographics(tmp_path: Path, subfolder: str) -> None:
     write_1m(tmp_path / subfolder)
     data = MovieLens1M().load(tmp_path, np.random.default_rng(1))
-    assert data.users is not None
     assert data.users.frame.to_dict("list") == {
         "age": [1.0, 56.0],
         "gender": ["F", "M"],
@@ -133,7 +130,6 @@ def test_ml_100k_is_read_with_demographics(tmp_path: Path) -> None:
     data = MovieLens100K().load(tmp_path, np.random.default_rng(1))
     assert get_items(data)["genres"].tolist() == ["Action|Adventure", None]
     np.testing.assert_array_equal(get_items(data)["year"], [1995, np.nan])
-    assert data.users is not None
     assert data.users.frame.iloc[0].tolist() == [24.0, "M", "technician", "85711"]
 
 
@@ -147,7 +143,6 @@ def test_the_published_ml_1m_is_read(real_data: Path, rng: np.random.Generator) 
     values, counts = np.unique(rows.values, return_counts=True)
     assert values.tolist() == [1, 2, 3, 4, 5]
     assert counts.tolist() == [56_174, 107_557, 261_197, 348_971, 226_310]
-    assert data.users is not None
     assert int((data.users.numbers("age") < 18).sum()) == 222
     n_present = get_items(data)[["overview", "cast", "imdb_id", "tmdb_id"]].notna().sum()
     assert n_present.tolist() == [3_845, 3_874, 3_840, 3_837]

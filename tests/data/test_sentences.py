@@ -70,7 +70,6 @@ def load(data: Path, **settings: Any) -> tuple[Dataset, list[str]]:
 
 def test_lines_of_both_files_are_pairs(data: Path) -> None:
     dataset, warnings = load(data)
-    assert dataset.sentences is not None
     test = dataset.sentences.take_part("test").frame
     assert test["id"].tolist()[:3] == ["age-test-1-old", "age-test-1-young", "age-test-2-old"]
     assert test["pair_id"].tolist()[:3] == ["age-test-1", "age-test-1", "age-test-2"]
@@ -89,7 +88,6 @@ def test_lines_of_both_files_are_pairs(data: Path) -> None:
 
 def test_released_augmentation_has_no_group(data: Path) -> None:
     dataset, _ = load(data, train="CADA")
-    assert dataset.sentences is not None
     train = dataset.sentences.take_part("train").frame
     assert train["text"].tolist() == ["a sentence", "she reads", "another"]
     assert train["group"].isna().all()
@@ -97,7 +95,6 @@ def test_released_augmentation_has_no_group(data: Path) -> None:
 
 def test_training_sentences_of_other_parts_are_dropped_on_request(data: Path) -> None:
     dataset, _ = load(data, overlap="drop")
-    assert dataset.sentences is not None
     assert dataset.sentences.take_part("train").texts.tolist() == ["a sentence"]
     assert dataset.counts["dropped_from_train"] == 1
 
@@ -150,8 +147,6 @@ def test_the_released_files_have_their_known_counts(real_data: Path) -> None:
     ]
     assert identical == [5, 7, 12, 1]
     csv, _ = load(real_data, dimension="all", form="csv")
-    assert dataset.sentences is not None
-    assert csv.sentences is not None
     assert csv.sentences.frame.equals(dataset.sentences.frame)
 
 
@@ -171,7 +166,6 @@ def test_swapped_test_sentences_are_mostly_those_released(
 ) -> None:
     require_chbias(real_data)
     dataset, _ = load(real_data, dimension=category)
-    assert dataset.sentences is not None
     first, second = (dataset.sentences.take_part("test").texts[side::2] for side in (0, 1))
     pairs = load_terms("chbias")[category]
     swapped = [pairs.swap_targets(text, both_directions=both_directions) for text in first]
@@ -206,7 +200,6 @@ def test_rows_of_both_files_are_pairs(folder: Path, tmp_path: Path) -> None:
     with collect_warnings() as warnings:
         dataset = source.load(tmp_path, RNG)
     assert len(list(warnings)) == 2
-    assert dataset.sentences is not None
     test = dataset.sentences.take_part("test").frame
     assert test["text"].tolist() == ["test, one", "test, uno", "two", "two"]
     assert test["group"].tolist() == ["jews", "christians"] * 2
@@ -222,7 +215,6 @@ def test_own_training_sentences_are_read(folder: Path, tmp_path: Path) -> None:
     assert source.files(tmp_path)[0] == path
     with collect_warnings():
         dataset = source.load(tmp_path, RNG)
-    assert dataset.sentences is not None
     train = dataset.sentences.take_part("train").frame
     assert train["text"].tolist() == ["to train on", "two"]
     assert dataset.counts["test_in_train"] == 2
@@ -245,7 +237,6 @@ def test_the_disadvantaged_group_is_t1(tmp_path: Path) -> None:
     data = write(tmp_path / "crows_pairs", HEADER + ROWS)
     check_dataset(CrowSPairs(), data=data)
     dataset = CrowSPairs().load(data, RNG)
-    assert dataset.sentences is not None
     frame = dataset.sentences.frame
     assert frame["group"].tolist() == ["sent_more", "sent_less"] * 2
     assert frame["target_set"].tolist() == ["T1", "T2", "T2", "T1"]
@@ -270,7 +261,6 @@ def test_the_published_file_has_its_known_counts(real_data: Path) -> None:
         pytest.skip("no CrowS-Pairs in the folder of real data")
     dataset = CrowSPairs().load(real_data, RNG)
     assert (dataset.counts["test"], dataset.counts["test_pairs"]) == (3016, 1508)
-    assert dataset.sentences is not None
     directions = dataset.sentences.frame["stereo_antistereo"].value_counts()
     assert directions.to_dict() == {"stereo": 2580, "antistereo": 436}
     assert dataset.sentences.frame["category"].nunique() == 9
@@ -301,7 +291,6 @@ def test_tables_of_all_formats_hold_the_same(tmp_path: Path) -> None:
         source = SentenceTables(test=tmp_path / name)
         check_dataset(source, data=tmp_path)
         dataset = source.load(tmp_path, RNG)
-        assert dataset.sentences is not None
         frames.append(dataset.sentences.frame)
     assert frames[0]["pair_id"].tolist() == ["p", "p", None]
     assert frames[0]["category"].tolist() == ["age", "age", None]
@@ -315,7 +304,6 @@ def test_training_sentences_need_no_group(tmp_path: Path) -> None:
     with collect_warnings() as warnings:
         dataset = SentenceTables(train=train, test=write_tables(tmp_path)).load(tmp_path, RNG)
     assert list(warnings) == ["sentence_tables: 1 test sentences are also training sentences"]
-    assert dataset.sentences is not None
     assert dataset.sentences.take_part("train").frame["group"].tolist() == [None, None]
     assert dataset.counts["test_in_train"] == 1
     assert dataset.sentences.without_test().frame["id"].tolist() == ["9", "8"]
@@ -365,7 +353,6 @@ def make_world() -> Dataset:
 def test_the_sentences_of_a_pair_follow_one_another() -> None:
     queries = SentenceQueries().ask(make_world(), RNG)
     assert queries.ids.ids.tolist() == ["a1", "a2", "b1", "b2", "c"]
-    assert queries.texts is not None
     assert queries.texts.tolist()[:2] == ["He is 80.", "He is 20."]
     assert queries.labels.frame["pair_id"].tolist() == ["a", "a", "b", "b", None]
     assert queries.labels.frame["group"].tolist() == ["old", "young", "tall", "short", "old"]

@@ -58,7 +58,6 @@ def test_the_training_rows_of_each_user_are_rounded_down() -> None:
     # floor(0.8 n) training rows of n = 10, 4, 2, 1: 8, 3, 1 and, at least one, 1
     split = divide(RandomHoldout(), make_histories(10, 4, 2, 1))
     assert split.train.user_counts().tolist() == [8, 3, 1, 1]
-    assert split.test is not None
     assert split.test.user_counts().tolist() == [2, 1, 1, 0]
     assert split.validation is None
     assert split.test.n_users == 4
@@ -68,8 +67,6 @@ def test_validation_is_a_share_of_all_interactions() -> None:
     # n = 10: floor(0.7 * 10) = 7 train, 8 - 7 = 1 validation, 2 test
     # n = 20: 14, 16 - 14 = 2, 4;   n = 4: floor(2.8) = 2, 3 - 2 = 1, 1;   n = 1: 1, 0, 0
     split = divide(RandomHoldout(validation=0.1), make_histories(10, 20, 4, 1))
-    assert split.validation is not None
-    assert split.test is not None
     assert split.train.user_counts().tolist() == [7, 14, 2, 1]
     assert split.validation.user_counts().tolist() == [1, 2, 1, 0]
     assert RandomHoldout(validation=0.1).gives() == {"test", "validation"}
@@ -123,7 +120,7 @@ def make_dataset(times: list[int]) -> Dataset:
 
 def list_times(split: Split) -> tuple[list[int], list[int], list[int]]:
     parts = (split.train, split.validation, split.test)
-    return tuple([] if part is None else sorted(part.times.tolist()) for part in parts)  # type: ignore[return-value, union-attr]
+    return tuple([] if part is None else sorted(part.times.tolist()) for part in parts)  # type: ignore[return-value]
 
 
 def test_a_global_cut_tests_on_the_latest_fifth() -> None:
@@ -270,7 +267,6 @@ def test_windows_are_the_global_splits_of_lenskit(rng: np.random.Generator) -> N
     theirs = splitting.split_global_time(data.from_interactions_df(frame), moments)
     for fold, other in enumerate(theirs):
         ours = Windows(at=tuple(cuts)).split(make_dataset_windows(), fold, rng)
-        assert ours.test is not None
         test = zip(ours.test.users.tolist(), ours.test.items.tolist(), strict=True)
         items = [(key.user_id, item) for key, part in other.test for item in part.ids().tolist()]
         assert sorted(test) == sorted(items)
@@ -296,8 +292,6 @@ def test_a_filter_of_the_training_part_leaves_the_test_part(rng: np.random.Gener
     whole = SplitDataset(splitter, 0, 1)(dataset)
     filters = (Threshold(at_least=3, part="train"), KCore(k=2, part="train"))
     split = SplitDataset(splitter, 0, 1, filters)(dataset)
-    assert split.test is not None
-    assert whole.test is not None
     assert split.test.items.tolist() == whole.test.items.tolist()
     assert 0 < len(split.train) < len(whole.train)
     assert set(split.train.values.tolist()) == {1.0}
@@ -314,7 +308,6 @@ def test_a_filter_of_all_rows_is_not_applied_again(rng: np.random.Generator) -> 
 
 
 def list_items(part: Interactions | None) -> list[list[int]]:
-    assert part is not None
     return [part.items[part.users == user].tolist() for user in range(part.n_users)]
 
 
@@ -358,7 +351,6 @@ def test_the_number_of_random_test_rows_is_that_of_the_formula(
         split = splitter.split(world, 0, np.random.default_rng(seed))
     except NothingLeft:
         return
-    assert split.test is not None
     counts = world.interactions.user_counts()
     assert split.test.user_counts().tolist() == np.minimum(n, counts - 1).tolist()
     assert (split.train.user_counts() >= 1).all()
@@ -379,7 +371,6 @@ def write_files(folder: Path, **files: str) -> dict[str, Any]:
 
 
 def list_pairs(part: Interactions | None) -> list[tuple[str, str]]:
-    assert part is not None
     users, items = part.user_ids.ids[part.users], part.item_ids.ids[part.items]
     return list(zip(users.tolist(), items.tolist(), strict=True))
 
@@ -391,7 +382,6 @@ def test_the_parts_are_those_of_the_files(tmp_path: Path) -> None:
     assert list_pairs(split.test) == [("u0", "i0")]
     assert split.validation is None
     assert split.train.values.tolist() == [4.0, 2.0]
-    assert split.test is not None
     assert split.test.values.tolist() == [1.0]
     assert splitter.gives() == {"train", "test"}
     assert splitter.folds == 1
@@ -426,7 +416,6 @@ def test_new_identifiers_are_added_in_natural_order(tmp_path: Path) -> None:
     assert split.train.user_ids.ids.tolist() == ["2", "7", "9", "10"]
     assert split.train.item_ids.ids.tolist() == ["007", "2", "7", "9", "b"]
     assert list_pairs(split.train) == [("10", "7"), ("9", "007")]
-    assert split.test is not None
     assert split.test.user_ids is split.train.user_ids
 
 

@@ -36,8 +36,6 @@ def test_the_vocabulary_is_that_of_all_tables_together(tmp_path: Path) -> None:
     assert "'7' is written '007' there: 1 of 1" in notes[0]
     assert data.item_ids.ids.tolist() == ["a", "b", "c"]
     assert data.user_ids.ids.tolist() == ["007", "7", "u"]
-    assert data.items is not None
-    assert data.users is not None
     assert data.items.frame["genres"].tolist() == [None, None, "X|Y"]
     np.testing.assert_array_equal(data.items.frame["year"], [2000, np.nan, 1999])
     assert data.items.frame["zip"].tolist() == ["5", None, "01"]
@@ -70,7 +68,6 @@ def test_no_tables_are_an_empty_dataset(tmp_path: Path) -> None:
 
 def test_a_table_may_have_only_identifiers(tmp_path: Path) -> None:
     data = load(Tables(items=write(tmp_path / "t.csv", "item_id\nb\na\n")))
-    assert data.items is not None
     assert data.items.frame.shape == (2, 0)
 
 
@@ -116,7 +113,6 @@ def write_reviews(path: Path, rows: list[tuple[str, str, str]]) -> Path:
 
 def list_reviews(data: Dataset) -> list[tuple[str, str, str]]:
     """Return the reviews of a dataset with their original identifiers."""
-    assert data.reviews is not None
     users = data.user_ids.ids[data.reviews.users]
     items = data.item_ids.ids[data.reviews.items]
     return list(zip(users, items, data.reviews.texts, strict=True))
@@ -128,7 +124,6 @@ def test_missing_texts_are_empty_and_numbers_are_refused(tmp_path: Path) -> None
         path = tmp_path / "r.parquet"
         rows.assign(text=texts).to_parquet(path)
         data = load(Tables(reviews=path))
-        assert data.reviews is not None
         assert data.reviews.texts.tolist() == [text or "" for text in texts]
     rows.assign(text=[1.5, 2.5]).to_parquet(path)
     with pytest.raises(MalformedLine, match="numbers, not of text") as caught:
@@ -155,7 +150,6 @@ def test_reviews_of_unknown_users_or_items_are_excluded_with_a_warning(tmp_path:
     assert data.user_ids.ids.tolist() == ["007", "7", "u"]
     assert warnings == ["r.csv: excluded 2 review(s) by other users or of other items"]
     training_reviews = select_reviews(data.reviews, data.interactions)
-    assert training_reviews is not None
     assert training_reviews.texts.tolist() == [text for _, _, text in REVIEWS[:2]]
 
 

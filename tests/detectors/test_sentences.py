@@ -39,10 +39,7 @@ def labels(path: Path, **settings: Any) -> dict[str, list[float]]:
 
 def test_sentences_are_combined_by_hand(tmp_path: Path) -> None:
     columns, messages = label(write(tmp_path, SCORES))
-    assert columns == {
-        "stereotype": [1, 1, 0, 0],
-        "stereotype_score": [0.8, 0.714286, 0.7, 0.0],
-    }
+    assert columns == {"stereotype": [1, 1, 0, 0], "stereotype_score": [0.8, 0.714286, 0.7, 0.0]}
     assert messages == ["scores.csv: 1 of 4 items have no sentence on stereotype: labelled 0"]
 
 

@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine
 from recbias.formats import delimited
-from recbias.formats.delimited import (
-    Kind,
-    Layout,
-    place_row,
-    read_table,
-)
+from recbias.formats.delimited import Kind, Layout, place_row, read_table
 
 RATINGS = Layout(
     columns={"user": "int32", "item": "int32", "rating": "float32", "timestamp": "int64"},

@@ -60,7 +60,6 @@ def test_the_rows_of_every_tool_are_read(tmp_path: Path, name: str, text: str) -
     assert rows.user_ids.ids[rows.users].tolist() == ["07", "07"]
     assert rows.item_ids.ids[rows.items].tolist() == ["b", "a"]
     assert rows.values.tolist() == [5.0, 3.5]
-    assert rows.times is not None
     assert rows.times.tolist() == [60, 90]
 
 

@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from recbias.core.errors import MalformedLine
 from recbias.formats import delimited
-from recbias.formats.json_files import (
-    parse_json,
-    read_json_lines,
-)
+from recbias.formats.json_files import parse_json, read_json_lines
 
 FIELDS = pa.schema(
     {

@@ -13,19 +13,8 @@ from pyarrow import parquet
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import TrainingData
-from recbias.core.errors import (
-    Contradiction,
-    UnknownColumn,
-    UnknownIdentifier,
-    WrongType,
-)
-from recbias.formats.lists import (
-    check_list_ids,
-    check_name,
-    detect_by_line,
-    order_rows,
-    read_rows,
-)
+from recbias.core.errors import Contradiction, UnknownColumn, UnknownIdentifier, WrongType
+from recbias.formats.lists import check_list_ids, check_name, detect_by_line, order_rows, read_rows
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 
@@ -157,7 +146,6 @@ def test_roles_are_assigned_by_column_name(tmp_path: Path, names: str, columns: 
     assert to_tuples(path) == [(query, item, float(score))]
     with collect_warnings():
         rows = read_rows(path)
-    assert rows.ranks is not None
     assert rows.ranks.tolist() == [float(rank)]
 
 
@@ -256,7 +244,6 @@ def test_columns_are_renamed(tmp_path: Path, name: str, text: str) -> None:
             rows = read_rows(path, columns=columns)
         assert rows.query_ids.ids.tolist() == ["q"]
         assert rows.item_ids.ids.tolist() == ["i1", "i2"]
-        assert rows.ranks is not None
         assert rows.ranks.tolist() == [1, 2]
         assert not any("is the" in message for message in messages)
 

@@ -17,17 +17,8 @@ from pyarrow import parquet
 from recbias.core.context import collect_warnings
 from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.formats.table_settings import infer_column
-from recbias.formats.tables import (
-    TableColumns,
-    list_file_columns,
-    read_file,
-    read_text_table,
-)
-from recbias.formats.text_files import (
-    get_suffix,
-    read_first_line,
-    read_text,
-)
+from recbias.formats.tables import TableColumns, list_file_columns, read_file, read_text_table
+from recbias.formats.text_files import get_suffix, read_first_line, read_text
 from support.files.excel_files import write_excel
 
 ITEMS = TableColumns(needed={"item_id": "id"}, others=True)

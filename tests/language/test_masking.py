@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from language.masking.test_person_names import write_token_classifier
 from recbias.core.context import collect_facts
 from recbias.core.dataset import Attributes, Dataset, Ids, Reviews
-from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft, UnknownColumn
+from recbias.core.errors import MissingEvidence, MissingFile, NothingLeft, UnknownColumn, WrongType
 from recbias.language.masking import (
     FirstNames,
     ItemNames,
@@ -22,7 +23,7 @@ from recbias.language.masking import (
     TextWords,
     find_people,
 )
-from support.models.small_encoder import write_small_encoder
+from support.models.small_encoder import WORDS, write_small_encoder
 from support.worlds.small_worlds import make_interactions
 
 RNG = np.random.default_rng(0)
@@ -44,7 +45,6 @@ def make_dataset(names: list[Any] | None, reviews: list[tuple[int, str]] | None)
 
 def mask(names: list[Any], reviews: list[tuple[int, str]], **settings: Any) -> list[str]:
     masked = MaskNames(**settings).apply(make_dataset(names, reviews), RNG).reviews
-    assert masked is not None
     return [str(text) for text in masked.texts]
 
 
@@ -97,7 +97,6 @@ def test_masked_words_and_reviews_are_counted() -> None:
     }
     assert facts == {"masked_share": 0.4}
     assert masked.interactions is dataset.interactions
-    assert dataset.reviews is not None
     assert dataset.reviews.texts[0] == "Owm owm is good"
 
 
@@ -148,11 +147,13 @@ def test_short_words_and_numbers_are_not_distinctive() -> None:
     assert distinctive.tolist() == [False, False, True]
 
 
-WORDS = st.sampled_from(["ab", "cd", "ef"])
-PHRASES = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
+WORD = st.sampled_from(["ab", "cd", "ef"])
 
 
-@given(st.lists(PHRASES, min_size=1, max_size=4), st.lists(WORDS, max_size=8))
+PHRASES = st.lists(WORD, min_size=1, max_size=3).map(" ".join)
+
+
+@given(st.lists(PHRASES, min_size=1, max_size=4), st.lists(WORD, max_size=8))
 def test_find_longest_equals_an_exhaustive_search(names: list[str], words: list[str]) -> None:
     item_names = ItemNames.from_names(names)
     distinctive = np.ones(len(item_names.vocabulary), dtype=bool)
@@ -249,3 +250,68 @@ def test_divided_texts_can_be_joined_again(texts: list[str]) -> None:
         for text, start, end in zip(block.text, starts, ends, strict=True)
     ]
     assert spelled == block.words.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Our server Emily was kind. Emily's smile!", ["Emily", "Emily's"]),
+        ("Emily served us", ["Emily"]),
+        ("We met emily and EMILY", []),
+        ("Will served us, Will is kind; I will be back, he will too, it will do", []),
+        ("Will served us and I told Will so", ["Will", "Will"]),
+        ("The soup. The tea. In the end the rice", []),
+        ("Bo and Li said", []),
+        ("José and Zoë paid", ["José", "Zoë"]),
+        ("", []),
+    ],
+)
+def test_first_names_are_recognized_by_their_capital(text: str, expected: list[str]) -> None:
+    block, finder = divide(text), FirstNames()
+    finder.learn(block)
+    assert block.words[finder.find(block)].tolist() == expected
+
+
+def write_token_classifier(folder: Path, label: str) -> Path:
+    """Write a model without effective attention that assigns the label to ``tea``."""
+    write_small_encoder(folder)
+    config = transformers.BertConfig.from_pretrained(folder)
+    config.id2label = {0: "O", 1: label}
+    config.label2id = {"O": 0, label: 1}
+    model: Any = transformers.BertForTokenClassification(config)
+    tea = 5 + WORDS.index("tea")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        # no layer adds anything; the last norm passes on the word's own vector, scaled and shifted
+        for name, parameter in model.named_parameters():
+            if name.endswith("LayerNorm.weight"):
+                parameter.fill_(1.0)
+        model.bert.embeddings.word_embeddings.weight[:, 0] = 1.0
+        model.bert.embeddings.word_embeddings.weight[tea, :2] = torch.tensor([0.0, 1.0])
+        model.classifier.weight[1, 1] = 1.0
+        model.classifier.weight[0, 0] = 1.0
+    model.save_pretrained(folder)
+    return folder
+
+
+def test_tokens_that_a_model_labels_as_persons_are_mapped_to_words(tmp_path: Path) -> None:
+    finder = PersonModel(str(write_token_classifier(tmp_path, "B-PER")))
+    long = "soup " * 200 + "tea " + "soup " * 200
+    block = divide("The tea was good, TEA-bread", "", long, "🍜 שלום", "tea")
+    is_person = finder.find(block)
+    assert block.words[is_person].tolist() == ["tea", "TEA", "tea", "tea"]
+    assert block.text[is_person].tolist() == [0, 0, 2, 4]
+    assert finder.find(divide("", "")).tolist() == []
+
+
+def test_a_model_without_a_label_for_persons_is_an_error(tmp_path: Path) -> None:
+    folder = write_token_classifier(tmp_path, "B-LOC")
+    with pytest.raises(WrongType, match="has no label PER or PERSON, but O, B-LOC") as caught:
+        PersonModel(str(folder))
+    assert caught.value.where == "persons"
+
+
+def test_a_missing_model_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile):
+        PersonModel(str(tmp_path / "none"))

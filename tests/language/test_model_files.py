@@ -22,11 +22,7 @@ from recbias.core.context import collect_facts
 from recbias.core.errors import Contradiction, MalformedLine, MissingExtra, MissingFile
 from recbias.core.files import OFFLINE
 from recbias.language.local_models import check_model, load_encoder, load_model
-from recbias.language.model_files import (
-    find_model,
-    identify_files,
-    list_model_files,
-)
+from recbias.language.model_files import find_model, identify_files, list_model_files
 from support.models.small_causal import write_small_causal
 from support.models.small_encoder import write_small_encoder
 

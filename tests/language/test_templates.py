@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
+from recbias.core.dataset import Queries
 from recbias.core.errors import (
     BadYaml,
     Contradiction,
@@ -17,7 +18,6 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.grouping import group_by
-from recbias.core.queries import Queries
 from recbias.language.templates import (
     Kind,
     Templates,
@@ -33,17 +33,6 @@ RNG = np.random.default_rng(0)
 
 def query(source: Templates) -> Queries:
     return source.ask(None, RNG)
-
-
-def test_the_packaged_set_has_3834_prompts() -> None:
-    queries = query(Templates())
-    assert len(queries) == 1566 + 1728 + 540 == 3834
-    assert queries.unit == "prompt"
-    assert queries.users.tolist() == [-1] * 3834
-    assert queries.users.dtype == np.int32
-    assert queries.texts is not None
-    assert queries.texts.size == len(set(queries.texts.tolist())) == 3834
-    assert queries.ids.ids.size == len(set(queries.ids.ids.tolist()))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +81,6 @@ def test_neutral_prompts_have_no_label_of_a_word() -> None:
 
 def test_neutral_prompts_may_have_words_in_place_of_the_mask() -> None:
     queries = query(Templates(kinds=("names",), neutral={"name": "my friend"}))
-    assert queries.texts is not None
     neutral = queries.texts[(queries.labels.frame["neutral"] == 1).to_numpy()]
     assert len(neutral) == 18
     assert all("my friend" in text for text in neutral)
@@ -187,11 +175,7 @@ def test_own_yaml_has_kinds_words_and_labels(tmp_path: Path) -> None:
         ("  town: [", "  template: [", "mine.yaml:7: no slot can be named 'template'"),
         ("{name}", "{nmae}", "mine.yaml:10: there are no words for the slot [nmae]"),
         ("[town] healthy", "it healthy", "mine.yaml:12: this template has no slot"),
-        (
-            "    - Is",
-            "    - Is [town] healthy?\n    - Is",
-            "mine.yaml:13: this template occurs",
-        ),
+        ("    - Is", "    - Is [town] healthy?\n    - Is", "mine.yaml:13: this template occurs"),
         ("    - Is [town] healthy?", "    []", "mine.yaml:11: the kind 'towns' has no templates"),
     ],
 )

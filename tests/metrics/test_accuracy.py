@@ -14,22 +14,27 @@ from ir_measures import AP, RR, Measure, P, Qrel, R, Rprec, ScoredDoc, Success, 
 from scipy.sparse import csr_array
 from sklearn.metrics import (
     accuracy_score,
+    average_precision_score,
     label_ranking_average_precision_score,
+    ndcg_score,
     precision_recall_fscore_support,
     top_k_accuracy_score,
 )
 
 from recbias import api
 from recbias.core.dataset import FloatArray
-from recbias.core.errors import Faults
-from recbias.core.evidence import Evidence
-from recbias.core.measures import Measurement
+from recbias.core.errors import Faults, UnknownColumn
 from recbias.metrics import accuracy
 from recbias.metrics.accuracy import (
     F1,
     MAP,
     MRR,
     NDCG,
+    CategoryMAP,
+    CategoryMRR,
+    CategoryNDCG,
+    CategoryPrecision,
+    CategoryRPrecision,
     ClassAccuracy,
     ClassF1,
     ClassHitRate,
@@ -43,15 +48,12 @@ from recbias.metrics.accuracy import (
     RPrecision,
 )
 from support.specs import make_small_spec
-from support.worlds.evidence_worlds import make_evidence, make_lists
+from support.worlds.evidence_worlds import make_evidence, make_lists, measure_one, measure_queries
 from support.worlds.texts.review_worlds import make_review_evidence, rank_items, sample_reviews
 
 METRICS = (NDCG, HitRate, MRR, MAP, MeanPrecision, Precision, Recall, RPrecision, F1)
 
-
-def measure_values(metric: Any, evidence: Evidence) -> Any:
-    (measurement,) = metric.measure(evidence)
-    return measurement.units.values
+pytestmark = pytest.mark.usefixtures("stage_warnings")
 
 
 def test_ndcg_of_a_list_with_a_miss() -> None:
@@ -79,7 +81,7 @@ def test_queries_without_test_items_are_counted_and_excluded(metric: Any) -> Non
 @pytest.mark.parametrize("metric", METRICS)
 def test_without_k_the_whole_list_counts(metric: Any) -> None:
     evidence = make_evidence(make_lists([[0, 1, 2, 3]]), [[1, 3]])
-    assert measure_values(metric(), evidence) == measure_values(metric(k=4), evidence)
+    assert measure_queries(metric(), evidence) == measure_queries(metric(k=4), evidence)
 
 
 def sample_lists(
@@ -135,24 +137,24 @@ def assert_equal_to_ir_measures(lists: list[list[int]], relevant: list[list[int]
         at, *to_ir_measures([row[:k] for row in lists], relevant), len(lists)
     )
     ndcg, success, rr, ap, p, r, rprec, *precisions = reference
-    np.testing.assert_array_equal(measure_values(NDCG(k=k), evidence), ndcg)
-    np.testing.assert_array_equal(measure_values(HitRate(k=k), evidence), success)
-    np.testing.assert_array_equal(measure_values(MRR(k=k), evidence), rr)
-    np.testing.assert_array_equal(measure_values(Precision(k=k), evidence), p)
-    np.testing.assert_array_equal(measure_values(Recall(k=k), evidence), r)
-    np.testing.assert_array_equal(measure_values(RPrecision(k=k), evidence), rprec)
+    np.testing.assert_array_equal(measure_queries(NDCG(k=k), evidence), ndcg)
+    np.testing.assert_array_equal(measure_queries(HitRate(k=k), evidence), success)
+    np.testing.assert_array_equal(measure_queries(MRR(k=k), evidence), rr)
+    np.testing.assert_array_equal(measure_queries(Precision(k=k), evidence), p)
+    np.testing.assert_array_equal(measure_queries(Recall(k=k), evidence), r)
+    np.testing.assert_array_equal(measure_queries(RPrecision(k=k), evidence), rprec)
     # TREC's AP@k divides by all test items, ours by as many as fit a list of k: the same number
     # where all fit, else equal after undoing that, which costs a rounding
-    ours = measure_values(MAP(k=k), evidence)
+    ours = np.array(measure_queries(MAP(k=k), evidence))
     fits = sizes <= k
     np.testing.assert_array_equal(ours[fits], ap[fits])
     np.testing.assert_allclose(ours, ap * sizes / np.minimum(sizes, k), rtol=1e-14)
     # what Elliot calls MAP is the mean of P@1 ... P@k
     mean = np.mean([*precisions, p], axis=0)
-    np.testing.assert_allclose(measure_values(MeanPrecision(k=k), evidence), mean, rtol=1e-14)
+    np.testing.assert_allclose(measure_queries(MeanPrecision(k=k), evidence), mean, rtol=1e-14)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(
-            measure_values(F1(k=k), evidence), np.nan_to_num(2 * p * r / (p + r)), rtol=1e-14
+            measure_queries(F1(k=k), evidence), np.nan_to_num(2 * p * r / (p + r)), rtol=1e-14
         )
 
 
@@ -181,14 +183,16 @@ def test_full_lists_agree_with_scikit_learn(seed: int, k: int) -> None:
         chosen[row, given_[:k]] = 1
     for row in range(5):
         ndcg = ndcg_score(truth[[row]], scores[[row]], k=k, ignore_ties=True)
-        assert measure_values(NDCG(k=k), evidence)[row] == pytest.approx(ndcg, rel=1e-12)
+        assert measure_queries(NDCG(k=k), evidence)[row] == pytest.approx(ndcg, rel=1e-12)
         for metric, score in (
             (Precision, precision_score),
             (Recall, recall_score),
             (F1, f1_score),
         ):
             expected = score(truth[row], chosen[row], zero_division=0)
-            assert measure_values(metric(k=k), evidence)[row] == pytest.approx(expected, rel=1e-12)
+            assert measure_queries(metric(k=k), evidence)[row] == pytest.approx(
+                expected, rel=1e-12
+            )
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +250,7 @@ def test_real_lists_agree_with_lenskit(
             metric.measure_list(given_, test_items)
             for given_, test_items in zip(recommended, tested, strict=True)
         ]
-        np.testing.assert_allclose(measure_values(ours(k=10), evidence), expected, rtol=1e-12)
+        np.testing.assert_allclose(measure_queries(ours(k=10), evidence), expected, rtol=1e-12)
 
 
 SCORES: dict[str, Callable[..., FloatArray]] = {
@@ -284,12 +288,6 @@ def test_score_of_a_list_with_two_hits(name: str, expected: float) -> None:
     assert score_list(name, [0, 1, 0, 1], 3, 4) == pytest.approx(expected, abs=1e-6)
 
 
-def measure(metric: Any, evidence: Evidence) -> Measurement:
-    (measurement,) = metric.measure(evidence)
-    assert isinstance(measurement, Measurement)
-    return measurement
-
-
 WORKED = make_review_evidence(
     [0, 0, 1, 2, 2],
     [
@@ -321,7 +319,7 @@ WORKED = make_review_evidence(
     ],
 )
 def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
-    measurement = measure(metric, WORKED)
+    measurement = measure_one(metric, WORKED)
     assert measurement.value == pytest.approx(expected, rel=1e-12)
     assert (measurement.n, measurement.undefined) == (5, 0)
 
@@ -329,9 +327,9 @@ def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None
 @pytest.mark.parametrize(("metric", "expected"), [(ClassPrecision(), 1 / 4), (ClassF1(), 1 / 3)])
 def test_an_item_that_is_never_predicted_has_precision_0(metric: Any, expected: float) -> None:
     # both reviews are predicted as 0: precisions 1/2 and 0, F1 2/3 and 0
-    assert measure(metric, make_review_evidence([0, 1], [[0, 1], [0, 1]])).value == pytest.approx(
-        expected
-    )
+    assert measure_one(
+        metric, make_review_evidence([0, 1], [[0, 1], [0, 1]])
+    ).value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -355,7 +353,7 @@ def test_values_equal_scikit_learn(seed: int) -> None:
         ),
     ]
     for metric, expected in references:
-        assert measure(metric, world).value == pytest.approx(expected, rel=1e-12), metric
+        assert measure_one(metric, world).value == pytest.approx(expected, rel=1e-12), metric
 
 
 worlds = st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12))
@@ -370,7 +368,7 @@ def test_a_model_that_knows_only_the_kind_has_the_expected_accuracy() -> None:
     # 1/4; (1 + 1/2 + 1/3 + 1/4) / 4; 3/4; precision and F1 as accuracy, all items being alike
     expected = [(ClassAccuracy(), 1 / 4), (ClassMRR(), 25 / 48), (ClassHitRate(k=3), 3 / 4)]
     for metric, value in [*expected, (ClassPrecision(), 1 / 4), (ClassF1(), 1 / 4)]:
-        measurement = measure(metric, evidence)
+        measurement = measure_one(metric, evidence)
         assert measurement.value == pytest.approx(value, abs=0.01)
         assert measurement.ci_low - 0.005 < value < measurement.ci_high + 0.005
 
@@ -400,6 +398,7 @@ class Shuffled:
         return np.stack([np.roll(known, self.by * len(text)) for text in texts])
 '''
 
+
 SPEC = make_small_spec(
     dataset={"name": "demo", "n_users": 60, "n_items": 50, "reviews": True},
     split={"name": "random", "per": "item", "test": 0.2},
@@ -423,7 +422,6 @@ def test_a_run_has_a_value_per_review_and_compares_models_on_them(folder: Path) 
     rows = run.metrics.set_index(["model", "metric"])
     assert rows.loc[("one", "class_HR"), "k"] == 20  # beyond the lists' 5
     n = rows["n"].to_dict()["one", "class_MRR"]
-    assert run.per_unit is not None
     units = run.per_unit[run.per_unit["metric"] == "class_MRR"]
     assert set(units["unit"]) == {"review"}
     assert len(units) == 2 * n
@@ -437,3 +435,130 @@ def test_a_run_has_a_value_per_review_and_compares_models_on_them(folder: Path) 
 def test_a_run_refuses_a_cutoff_that_is_too_large_before_any_training(folder: Path) -> None:
     with pytest.raises(Faults, match="k is 60, but a model can predict only"):
         api.run({**SPEC, "metrics": ["class_HR@60"]}, out=folder)
+
+
+METRICS_CATEGORY_PREDICTION = (
+    CategoryPrecision,
+    CategoryRPrecision,
+    CategoryMAP,
+    CategoryMRR,
+    CategoryNDCG,
+)
+
+
+WHOLE = METRICS_CATEGORY_PREDICTION[1:]
+
+
+# 0 and 1 share B; the last review is of an item without categories
+WORKED_CATEGORY_PREDICTION = make_review_evidence(
+    [0, 2, 3], [[2, 1, 0, 3], [2, 0, 1, 3], [0, 1, 2, 3]], categories=("A|B", "B", "C", None)
+)
+
+
+@pytest.mark.parametrize(
+    ("metric", "first", "second"),
+    [
+        # the first ranking is - + + -, R = 2; the second + - - -, R = 1
+        (CategoryPrecision(k=1), 0.0, 1.0),
+        (CategoryPrecision(k=2), 1 / 2, 1 / 2),
+        (CategoryPrecision(k=3), 2 / 3, 1 / 3),
+        (CategoryRPrecision(), 1 / 2, 1.0),
+        # (1/2 + 2/3) / 2
+        (CategoryMAP(), 7 / 12, 1.0),
+        (CategoryMRR(), 1 / 2, 1.0),
+        # (1/log2(3) + 1/log2(4)) / (1 + 1/log2(3)) = 1.130930 / 1.630930
+        (CategoryNDCG(), 0.693426, 1.0),
+        # without B only 0 itself is left: - - + -
+        (CategoryPrecision(k=3, without=("B",)), 1 / 3, 1 / 3),
+        (CategoryRPrecision(without=("B",)), 0.0, 1.0),
+        (CategoryMAP(without=("B",)), 1 / 3, 1.0),
+        (CategoryMRR(without=("B",)), 1 / 3, 1.0),
+        (CategoryNDCG(without=("B",)), 1 / 2, 1.0),
+    ],
+)
+def test_values_equal_those_worked_by_hand_category_prediction(
+    metric: Any, first: float, second: float
+) -> None:
+    measurement = measure_one(metric, WORKED_CATEGORY_PREDICTION)
+    assert measurement.units.values == pytest.approx(
+        [first, second, math.nan], abs=1e-6, nan_ok=True
+    )
+    assert measurement.value == pytest.approx((first + second) / 2, abs=1e-6)
+    assert (measurement.n, measurement.undefined) == (2, 1)
+
+
+def sample_categories(seed: int, n_items: int) -> list[str | None]:
+    """One to three of five categories for each item, none for about one in six."""
+    rng = np.random.default_rng(seed)
+    membership = rng.random((n_items, 5)) < 0.3
+    names = ["|".join(f"k{kind}" for kind in np.flatnonzero(row)) for row in membership]
+    return [names[0] or "k0", *(name or None for name in names[1:])]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_equal_scikit_learn_category_prediction(seed: int) -> None:
+    items, scores = sample_reviews(seed, 60, 25)
+    categories = sample_categories(seed, 25)
+    world = make_review_evidence(items, rank_items(scores), categories=categories)
+    sets = [set((labels or "").split("|")) - {""} for labels in categories]
+    relevant = np.array([[bool(sets[item] & other) for other in sets] for item in items])
+    precision, gain = (
+        measure_one(CategoryMAP(), world).units,
+        measure_one(CategoryNDCG(), world).units,
+    )
+    for review, row in enumerate(relevant):
+        if row.any():
+            mean = average_precision_score(row, scores[review])
+            assert precision.values[review] == pytest.approx(mean, rel=1e-12)
+            ideal = ndcg_score([row], [scores[review]])
+            assert gain.values[review] == pytest.approx(ideal, rel=1e-12)
+        else:
+            assert math.isnan(precision.values[review])
+            assert math.isnan(gain.values[review])
+
+
+def test_a_model_that_knows_the_category_but_not_the_item_is_perfect() -> None:
+    rng = np.random.default_rng(5)
+    items = rng.integers(20, size=2000)
+    scores = rng.random((2000, 20)) + (np.arange(20) // 4 == items[:, None] // 4)
+    evidence = make_review_evidence(
+        items, rank_items(scores), categories=[f"k{item // 4}" for item in range(20)]
+    )
+    for metric in (*(metric_type() for metric_type in WHOLE), CategoryPrecision(k=4)):
+        assert measure_one(metric, evidence).value == pytest.approx(1.0, rel=1e-12)
+    # 4 of the first 10 are of the kind
+    assert measure_one(CategoryPrecision(k=10), evidence).value == pytest.approx(0.4, rel=1e-12)
+
+
+def test_a_random_model_has_the_share_of_the_category() -> None:
+    items, scores = sample_reviews(6, 20_000, 20, skill=0.0)
+    evidence = make_review_evidence(
+        items, rank_items(scores), categories=[f"k{item // 4}" for item in range(20)]
+    )
+    for metric in (CategoryPrecision(k=5), CategoryRPrecision()):
+        measurement = measure_one(metric, evidence)
+        assert measurement.value == pytest.approx(4 / 20, abs=0.01)
+        assert measurement.ci_low - 0.005 < 4 / 20 < measurement.ci_high + 0.005
+
+
+@pytest.mark.parametrize("metric", METRICS_CATEGORY_PREDICTION)
+def test_an_excluded_category_does_not_count(metric: Any) -> None:
+    rankings = [[2, 1, 0], [0, 1, 2], [1, 2, 0]]
+    expected = make_review_evidence([0, 1, 2], rankings, categories=("Bars", "Bars", None))
+    with_food = make_review_evidence(
+        [0, 1, 2], rankings, categories=("Food|Bars", "Bars|Food", "Food")
+    )
+    measurement = measure_one(metric(without=("Food",)), with_food)
+    reference = measure_one(metric(), expected).units
+    assert measurement.units.values == pytest.approx(reference.values, nan_ok=True)
+    assert (measurement.n, measurement.undefined) == (2, 1)
+
+
+@pytest.mark.parametrize("metric", METRICS_CATEGORY_PREDICTION)
+def test_an_unknown_column_or_category_is_an_error_before_training(metric: Any) -> None:
+    metric(attribute="categories", without=("B",)).check(WORKED_CATEGORY_PREDICTION)
+    with pytest.raises(UnknownColumn) as caught:
+        metric(attribute="category").check(WORKED_CATEGORY_PREDICTION)
+    assert (caught.value.where, caught.value.remedy) == ("attribute", "did you mean categories?")
+    with pytest.raises(UnknownColumn, match="no item has 'D'"):
+        metric(without=("B", "D")).check(WORKED_CATEGORY_PREDICTION)

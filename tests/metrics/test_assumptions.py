@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes
+from recbias.core.dataset import Attributes, Queries
 from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions, Policy
-from recbias.core.queries import Queries
 from recbias.metrics.assumptions import (
     ExaminationSensitivity,
     PositionBias,
@@ -42,7 +41,7 @@ class Log:
     read_lists = read_blocks
 
 
-def make_evidence(log: Log, probabilities: Any = None) -> Evidence:
+def make_evidence(log: Log, probabilities: Any = None, others: Any = None) -> Evidence:
     """Return a log whose even users are ``g=a``, whose even items are ``kind=a``."""
     n_users, n_items = (int(codes.max()) + 1 for codes in (log.rows.users, log.rows.items))
     users, items = make_vocabulary("u", n_users), make_vocabulary("i", n_items)
@@ -60,6 +59,7 @@ def make_evidence(log: Log, probabilities: Any = None) -> Evidence:
         items=kinds,
         log=log,
         policy=policy,
+        other_policy=None if others is None else replace(policy, probabilities=np.array(others)),
         shown=Policy.of_shown(),
         metric="m",
     )
@@ -201,6 +201,98 @@ def test_intervals_hold_the_truth_if_propensities_are_as_wrong_as_assumed(seed: 
     assert assumed.ci_low <= truth <= assumed.ci_high
 
 
+def test_the_factor_at_which_one_candidate_is_no_longer_better_than_another() -> None:
+    # 2/3 against 1/3; with factor x the rows of the first lose (3 - x) / 3, the others gain x / 3
+    rewards = {0: (1, 1, 0), 1: (1, 0, 0)}
+    rows = [[user, user, 1, reward, 0.5] for user, own in rewards.items() for reward in own]
+    evidence = make_evidence(make_log(rows), [1.0, 0.0], [0.0, 1.0])
+    metric = PropensitySensitivity(against="other", factors=(1.0, 1.2, 2.0))
+    assert read_rows(metric, evidence) == pytest.approx(
+        {"factor=1": 1 / 3, "factor=1.2": (1.8 - 1.2) / 3, "factor=2": -1 / 3, "turns": 1.5}
+    )
+    same = replace(evidence, other_policy=evidence.policy)
+    assert [row.value for row in metric.measure(same)] == pytest.approx(
+        [0, 0, 0, math.nan], nan_ok=True
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_gap_of_two_candidates_is_that_of_a_log_in_blocks(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = draw_log(seed).rows
+    propensities = rng.uniform(0.1, 0.3, rows.users.size)
+    metric, chances = PropensitySensitivity(against="other", factors=(1.0, 1.5)), np.eye(6)[:2]
+    log = Log(replace(rows, propensities=propensities))
+    first, second, _ = metric.measure(make_evidence(log, *chances))
+    value = [
+        np.average(rows.rewards[rows.items == item], weights=1 / propensities[rows.items == item])
+        for item in (0, 1)
+    ]
+    assert first.value == pytest.approx(value[0] - value[1])
+    assert second.ci_low < first.ci_low < first.value < first.ci_high < second.ci_high
+    monkeypatch.setattr("recbias.metrics.assumptions._MOST_CELLS", 200)  # a sample of the rows
+    _, sampled, _ = metric.measure(make_evidence(replace(log, size=997), *chances))
+    for name in ("ci_low", "ci_high"):
+        assert vars(sampled)[name] == pytest.approx(vars(second)[name], abs=0.01)
+    assert sampled.ci_high > second.ci_high - 1e-9
+    assert sampled.ci_low < second.ci_low + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_of_two_candidates_hold_the_truth_if_propensities_are_as_wrong_as_assumed(
+    seed: int,
+) -> None:
+    # rows with a click are lost more often of one half of the items, the others of the other half
+    rng, n, relevance = np.random.default_rng(seed), 20000, np.arange(1, 7) / 10
+    users, items = np.sort(rng.integers(60, size=n)), rng.integers(6, size=n)
+    rewards = (rng.random(n) < relevance[items]).astype(float)
+    kept = rng.random(n) < np.where((rewards == 1) == (items < 3), 1.0, 0.6)
+    columns = (users, items, np.ones(n), rewards, np.full(n, 1 / 6))
+    log = make_log(np.stack(columns, axis=1)[kept])
+    candidates = [0.4, 0.2, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.2, 0.4]
+    truth = (np.array(candidates[0]) - candidates[1]) @ relevance
+    naive, assumed, _ = PropensitySensitivity(against="other", factors=(1.0, 1.4)).measure(
+        make_evidence(log, *candidates)
+    )
+    assert not naive.ci_low <= truth <= naive.ci_high
+    assert assumed.ci_low <= truth <= assumed.ci_high
+
+
+def test_clicks_of_two_candidates_over_an_assumed_exponent() -> None:
+    # item 0 is at 1 and 4 3 and 1 times with a click, item 1 1 and 4 times with a click:
+    # 1 / (3 + y) - 1 / (1 + 4 y) with y = 4^-x, 0 at y = 2 / 3
+    shown = [(0, 1, (1, 0, 0)), (0, 4, (0,)), (1, 1, (0,)), (1, 4, (1, 0, 0, 0))]
+    rows = [[item, item, at, reward, 0.5] for item, at, own in shown for reward in own]
+    evidence = make_evidence(make_log(rows), [1.0, 0.0], [0.0, 1.0])
+    metric = ExaminationSensitivity(against="other", exponents=(0.0, 1.0))
+    assert read_rows(metric, evidence) == pytest.approx(
+        {"exponent=0": 1 / 4 - 1 / 5, "exponent=1": 1 / 3.25 - 1 / 2, "turns": math.log(1.5, 4)}
+    )
+    of_all = ExaminationSensitivity(exponents=(0.0,))
+    assert read_rows(of_all, evidence)["exponent=0"] == pytest.approx(1 / 4 - 2 / 9)
+
+
+def test_without_clicks_there_is_no_gap() -> None:
+    rows = draw_log().rows
+    evidence = make_evidence(Log(replace(rows, rewards=0 * rows.rewards)), np.full(6, 1 / 6))
+    *rows_of_gaps, turn = ExaminationSensitivity().measure(evidence)
+    assert [(row.value, row.std) for row in rows_of_gaps] == [(0.0, 0.0)] * len(rows_of_gaps)
+    assert math.isnan(turn.value)
+
+
+def test_a_candidate_against_a_variant() -> None:
+    # weights 2 of item 0: 1 of 2 clicks; the variant b is the last two rows, without a click
+    log = make_log([[0, 0, 1, 1, 0.5], [0, 1, 1, 1, 0.5], [1, 0, 1, 0, 0.5], [1, 1, 1, 0, 0.5]])
+    variants = np.array([*"aabb"], dtype=object)
+    evidence = make_evidence(Log(replace(log.rows, variants=variants)), [1.0, 0.0])
+    evidence = replace(evidence, other_policy=Policy.of_shown("b"))
+    values = read_rows(PropensitySensitivity(against="b", factors=(1.0, 2.0)), evidence)
+    assert values["factor=1"] == pytest.approx(0.5)
+    assert values["factor=2"] == pytest.approx(0.5 / 2.5)  # (1 / 2) / (1 / 2 + 2)
+
+
 def test_without_support_the_gap_is_undefined(recwarn: pytest.WarningsRecorder) -> None:
     log = make_log([[0, 0, 1, 1, 0.5], [1, 1, 2, 0, 0.5], [1, 0, 2, 0, 0.5]])
     values = read_rows(PropensitySensitivity(), make_evidence(log, [0.5, 0.5]))
@@ -215,6 +307,13 @@ def test_groups_of_what_has_no_value_are_refused(metric: Any, of: Any) -> None:
     settings = {"count": "exposure"} if metric is ExaminationSensitivity else {}
     with pytest.raises(Contradiction):
         metric(groups=Sides(of=of, attribute="g", a="a", b="b"), **settings)
+
+
+def test_groups_of_two_models_are_refused() -> None:
+    sides = Sides(attribute="g", a="a", b="b")
+    for metric in (ExaminationSensitivity, PropensitySensitivity):
+        with pytest.raises(Contradiction, match="groups of one model"):
+            metric(groups=sides, against="other")
 
 
 def test_a_group_that_the_log_does_not_have_is_named() -> None:

@@ -23,6 +23,7 @@ from support.worlds.evidence_worlds import (
     make_user_queries,
     make_vocabulary,
 )
+from support.worlds.evidence_worlds import measure_queries as measure
 
 METRICS = (CalibrationKL, CalibrationJS)
 GENRES = ["A", "A|B", "B", "C", None, "A"]
@@ -53,11 +54,6 @@ def make_world(
         train=make_train(histories),
         items=Attributes(make_vocabulary("i", 6), frame),
     )
-
-
-def measure(metric: Any, evidence: Evidence) -> list[float]:
-    (measurement,) = metric.measure(evidence)
-    return measurement.units.values.tolist()  # type: ignore[no-any-return]
 
 
 def test_kl_by_hand() -> None:

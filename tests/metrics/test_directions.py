@@ -112,14 +112,14 @@ def test_the_interval_holds_the_planted_differential(tmp_path: Path) -> None:
     many[:, 0] += 0.5
     planted_value = 2.0 * float((many[:, 0] / np.linalg.norm(many, axis=1)).mean())
     holds = 0
-    for seed in range(300):
+    for seed in range(150):
         facts = plant_association(
             np.random.default_rng(seed), shift=0.5, n=40, bootstrap_seed=seed
         )
         main = measure(facts, tmp_path / "x.npy", permutations=1)[0]
         holds += main.ci_low <= planted_value <= main.ci_high
-    # 285 of 300 are expected, with a standard deviation of 3.8
-    assert 272 <= holds <= 296
+    # 142.5 of 150 are expected, with a standard deviation of 2.7
+    assert 133 <= holds <= 149
 
 
 def test_groups_of_the_same_vectors_leave_it_undefined() -> None:
@@ -211,7 +211,6 @@ def test_the_cosines_by_hand() -> None:
         (measurement.group, measurement.target, measurement.n) for measurement in (apart, f, m)
     ] == [("", "centroid", 2), ("gender=F", "centroid", 1), ("gender=M", "centroid", 1)]
     assert apart.contrasts == ()  # one of each is no test
-    assert f.units is not None
     assert f.units.unit == "user"
 
 
@@ -221,8 +220,6 @@ def test_its_tests_are_those_of_scipy() -> None:
     apart, f, m = measure_of_direction_checks(
         plant_association(np.random.default_rng(2), shift=0.3, n=20)
     )
-    assert f.units is not None
-    assert m.units is not None
     a, b = f.units.values, m.units.values
     welch, ranks = apart.contrasts
     expected = ttest_ind(a, b, equal_var=False)

@@ -387,7 +387,6 @@ DEMO: dict[str, Any] = {"n_users": 200, "n_items": 150, "misleading": 0.2}
 def run(folder: Path, share: float = 0.5, **keys: Any) -> Any:
     """Run with the labels of casts, of which some mislead, and the truth of some of the items."""
     dataset = LoadDataset(Demo(**DEMO), (), folder, 42)()
-    assert dataset.items is not None
     truth = pd.DataFrame(
         {"item_id": dataset.items.ids.ids, "gender": dataset.items.frame["stereotype"]}
     )
@@ -439,6 +438,12 @@ def test_the_corrected_value_is_nearer_to_the_truth_and_its_interval_holds_it(
     assert (corrected["ci_high"] - corrected["ci_low"] > raw["ci_high"] - raw["ci_low"]).all()
 
 
+def test_few_errors_of_the_judge_are_said(tmp_path: Path) -> None:
+    found = run(tmp_path, share=0.05, models=["ItemKNN"])
+    text = " ".join(str(warning) for warning in found.manifest["warnings"])
+    assert "with fewer than 5 the interval may be too narrow" in text
+
+
 def test_groups_gap_test_and_check_are_of_the_corrected_values(audited: Any) -> None:
     by = CORRECTED.replace(")", ", by=gender")
     groups = audited.metrics[audited.metrics["metric"] == f"{by})"]
@@ -472,7 +477,9 @@ def test_models_are_compared_with_the_errors_of_the_labels(audited: Any) -> None
 
 def test_several_seeds(tmp_path: Path) -> None:
     """Each user is one user over the seeds, and the audited items are those of both."""
-    found = run(tmp_path, seeds=[42, 43], dataset={"name": "demo", **DEMO, "misleading": 0.0})
+    metrics = [{"name": "REC-ST", "label": LABELS_LABEL}]
+    dataset = {"name": "demo", **DEMO, "misleading": 0.0}
+    found = run(tmp_path, seeds=[42, 43], dataset=dataset, metrics=metrics, tests=[])
     rows = found.metrics[found.metrics["metric"] == CORRECTED]
     mean = rows[rows["seed"] == "all"].set_index("model")
     single = rows[rows["seed"] != "all"].groupby("model")

@@ -74,7 +74,6 @@ def test_gap_and_test_equal_those_worked_by_hand() -> None:
         3,
         0,
     )
-    assert measurement.units is not None
     assert measurement.units.unit == "sentence_pair"
     assert dict(zip(measurement.units.ids, measurement.units.values, strict=True)) == {
         "p0": 2,
@@ -196,7 +195,7 @@ def test_each_category_has_its_own_figures(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("planted", [0.0, 0.05])
 def test_intervals_and_tests_keep_their_level_on_planted_gaps(planted: float) -> None:
     """ln PPL of a pair shares a sentence effect; the copies differ by ``planted`` and by noise."""
-    seeds, n = 400, 100
+    seeds, n = 200, 100
     covered, rejected, welch = 0, 0, 0
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -207,12 +206,12 @@ def test_intervals_and_tests_keep_their_level_on_planted_gaps(planted: float) ->
         covered += measurement.ci_low <= planted <= measurement.ci_high
         rejected += measurement.contrasts[0].p <= 0.05
         welch += measurement.contrasts[1].p <= 0.05
-    assert 0.92 <= covered / seeds <= 0.98
+    assert 0.91 <= covered / seeds <= 0.99
     if planted:
         assert rejected / seeds > 0.85  # d_z = 0.05 / (0.1 sqrt 2) = 0.354, power 0.94 with 100
         assert welch < rejected  # what pairing is for
     else:
-        assert 0.02 <= rejected / seeds <= 0.08
+        assert 0.015 <= rejected / seeds <= 0.09
         assert welch / seeds <= 0.02  # the sets share their sentences, so Welch's is too wide
 
 

@@ -20,7 +20,6 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray, Attributes, FloatArray
 from recbias.core.errors import MissingEvidence, OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Measurement
 from recbias.data.demo import Demo
 from recbias.metrics.popularity import (
     ACLT,
@@ -41,13 +40,8 @@ from recbias.metrics.popularity import (
 )
 from recbias.reports import published
 from recbias.testing import check_metric
-from support.worlds.evidence_worlds import make_evidence, make_lists
-from support.worlds.popularity_worlds import (
-    TRAIN,
-    make_item_counts,
-    make_popularity_evidence,
-    measure_queries,
-)
+from support.worlds.evidence_worlds import make_evidence, make_lists, measure_one, measure_queries
+from support.worlds.popularity_worlds import TRAIN, make_item_counts, make_popularity_evidence
 from support.worlds.small_worlds import make_interactions
 
 HISTORY_METRICS = (LogPopularityDifference, PopularityLift)
@@ -159,7 +153,6 @@ def random_lists(seed: int, popularity: float, n_users: int = 60) -> Evidence:
     rng = np.random.default_rng(seed)
     demo = Demo(n_users=n_users, n_items=100, per_user=12, popularity=popularity)
     world = replace(demo, taste=0, preference=0, prominence=0).load(Path(), rng)
-    assert world.items is not None
     lists = np.argsort(rng.random((n_users, 100)), axis=1)[:, :10]
     frame = world.items.frame.assign(chance=1000 / world.items.numbers("popularity_rank") ** 0.8)
     items = Attributes(world.items.ids, frame)
@@ -321,12 +314,6 @@ def make_lists_evidence(items: list[list[int]], **fields: Any) -> Evidence:
     return make_evidence(make_lists(items), n_items=5, **{"candidates": CANDIDATES, **fields})
 
 
-def measure(metric: Any, evidence: Evidence) -> Measurement:
-    (measurement,) = metric.measure(evidence)
-    assert isinstance(measurement, Measurement)
-    return measurement
-
-
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
@@ -343,7 +330,7 @@ def measure(metric: Any, evidence: Evidence) -> Measurement:
     ],
 )
 def test_values_equal_those_worked_by_hand(metric: Any, expected: float) -> None:
-    measurement = measure(metric, make_lists_evidence([[0, 1], [0, 2], [0]]))
+    measurement = measure_one(metric, make_lists_evidence([[0, 1], [0, 2], [0]]))
     assert measurement.value == pytest.approx(expected, abs=1e-6)
     assert (measurement.n, measurement.undefined) == (3, 0)
 
@@ -354,8 +341,8 @@ def test_items_that_are_not_candidates_are_excluded_with_a_warning(metric: Any) 
         [[0, 4, 5], [1, 2]], outside=["new"]
     )  # 4 is not a candidate, 5 not even an item
     with collect_warnings() as warnings:
-        measurement = measure(metric(), make_evidence(lists, n_items=5, candidates=CANDIDATES))
-    assert measurement.value == measure(metric(), make_lists_evidence([[0], [1, 2]])).value
+        measurement = measure_one(metric(), make_evidence(lists, n_items=5, candidates=CANDIDATES))
+    assert measurement.value == measure_one(metric(), make_lists_evidence([[0], [1, 2]])).value
     message = "positions of the lists hold an item that is not a candidate and are excluded"
     assert warnings == [f"the metric: 2 {message}"]
 
@@ -364,10 +351,12 @@ def test_items_that_are_not_candidates_are_excluded_with_a_warning(metric: Any) 
 def test_replicates_are_sums_of_what_each_list_changes(metric: Any) -> None:
     rng = np.random.default_rng(3)
     items = [rng.permutation(4)[: rng.integers(1, 3)].tolist() for _ in range(12)]
-    measurement = measure(metric(), make_lists_evidence(items, n_bootstrap=40, bootstrap_seed=11))
+    measurement = measure_one(
+        metric(), make_lists_evidence(items, n_bootstrap=40, bootstrap_seed=11)
+    )
     left = np.array(
         [
-            measure(metric(), make_lists_evidence(items[:query] + items[query + 1 :])).value
+            measure_one(metric(), make_lists_evidence(items[:query] + items[query + 1 :])).value
             for query in range(12)
         ]
     )
@@ -390,7 +379,7 @@ def test_standard_error_of_gini_equals_one_worked_by_hand() -> None:
     # lists 0 1 | 0 2 | 0: the counts without each are 2 0 1 0 (7/12), 2 1 0 0 (7/12) and 2 1 1 0
     # (3/8); the deviations from their mean are 5/72, 5/72 and -10/72
     evidence = make_lists_evidence([[0, 1], [0, 2], [0]], n_bootstrap=20_000)
-    replicates = measure(Gini(), evidence).replicates
+    replicates = measure_one(Gini(), evidence).replicates
     assert replicates is not None
     by_hand = math.sqrt(2 / 3 * (25 + 25 + 100)) / 72
     assert float(np.std(replicates)) == pytest.approx(by_hand, rel=0.02)
@@ -410,7 +399,7 @@ def test_bootstrap_spread_equals_the_spread_over_new_users(metric: Any) -> None:
         lists = make_lists(sample_lists(seed).tolist())
         everything = np.ones(300, dtype=bool)
         evidence = make_evidence(lists, n_items=300, candidates=everything, n_bootstrap=samples)
-        return measure(metric(), evidence)
+        return measure_one(metric(), evidence)
 
     truth = np.std([measure_world(seed, 1).value for seed in range(60)], ddof=1)
     bootstrap = np.mean([np.std(measure_world(seed, 200).replicates, ddof=1) for seed in range(5)])
@@ -452,7 +441,7 @@ def make_lists_evidence_parity(
     ],
 )
 def test_values_equal_those_worked_by_hand_parity(metric: Any, expected: float) -> None:
-    measurement = measure(
+    measurement = measure_one(
         metric, make_lists_evidence_parity([[0, 2], [2, 3], [1], [1, 2]], [[3], [2], [1, 2], [1]])
     )
     assert measurement.value == pytest.approx(expected)
@@ -462,7 +451,7 @@ def test_values_equal_those_worked_by_hand_parity(metric: Any, expected: float) 
 
 def test_recommending_every_possible_item_is_parity() -> None:
     # everybody is recommended every candidate that they do not have: both chances are 1
-    measurement = measure(
+    measurement = measure_one(
         PopRSP(head=0.75), make_lists_evidence_parity([[3], [2, 3], [1, 2, 3], [1, 2]])
     )
     assert measurement.value == pytest.approx(0.0)
@@ -493,10 +482,10 @@ def test_replicates_equal_the_estimates_of_resampled_queries(metric: Any) -> Non
         )
 
     of = metric(head=0.4, head_of="items", popularity="n_ratings")
-    measurement = measure(of, build_world(range(30), 25))
+    measurement = measure_one(of, build_world(range(30), 25))
     draws = np.random.default_rng(11)
     samples = [draws.integers(30, size=30) for _ in range(25)]
-    expected = [measure(of, build_world(sample.tolist(), 1)).value for sample in samples]
+    expected = [measure_one(of, build_world(sample.tolist(), 1)).value for sample in samples]
     # a sample in which the other group is the favoured one is negative
     assert measurement.replicates is not None
     assert np.abs(measurement.replicates) == pytest.approx(np.array(expected), rel=1e-12)
@@ -508,7 +497,7 @@ def test_replicates_equal_the_estimates_of_resampled_queries(metric: Any) -> Non
 def test_candidates_default_to_items_with_training_interactions() -> None:
     lists = [[0, 2], [2, 3], [1, 4], [1, 2]]
     bare, named = (
-        measure(PopRSP(), make_lists_evidence_parity(lists, **fields))
+        measure_one(PopRSP(), make_lists_evidence_parity(lists, **fields))
         for fields in ({"candidates": None}, {})
     )
     assert bare.value == named.value

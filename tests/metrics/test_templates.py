@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import FloatArray
+from recbias.core.dataset import FloatArray, Queries
 from recbias.core.errors import NothingLeft, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.plugins import ChecksEarly, Pools
-from recbias.core.queries import Queries
 from recbias.metrics.templates.design import (
     Design,
     build_design,
@@ -330,14 +329,14 @@ def test_intervals_hold_a_planted_score_and_tests_of_nothing_keep_their_level() 
     # f is the share of places: B = (0.4 - 0.25) / 0.325
     metric = replace(RACE, permutations=199)
     inside, rejected = 0, 0
-    for seed in range(150):
+    for seed in range(100):
         measurement = metric.measure(plant_bias(seed, cheap=(0.4, 0.25)).evidence)[1]
         inside += measurement.ci_low <= 0.15 / 0.325 <= measurement.ci_high
         row = metric.measure(plant_bias(seed + 500).evidence)[1].contrasts[0]
         rejected += row.p <= 0.05
-    # 142.5 and 7.5 are expected, standard error 2.7
-    assert 134 <= inside <= 150
-    assert 1 <= rejected <= 16
+    # 95 and 5 are expected, standard error 2.2
+    assert 88 <= inside <= 99
+    assert 1 <= rejected <= 12
 
 
 @pytest.mark.parametrize(
@@ -412,7 +411,6 @@ def test_shares_of_the_lists_by_hand() -> None:
     assert (cheap.target, dear.target) == ("price=$", "price=$$")
     assert (cheap.value, dear.value) == ((1 + 1 / 2) / 3, (1 / 2 + 1) / 3)
     assert (cheap.n, cheap.undefined) == (3, 1)
-    assert cheap.units is not None
     assert np.isnan(cheap.units.values[3])
     message = "2 positions of the lists hold an item without price and are excluded"
     assert notes == [f"the metric: {message}"]
@@ -422,7 +420,6 @@ def test_shares_of_the_items_by_hand() -> None:
     cheap, dear = AttributeShare(attribute="price", of="items").measure(SHARE_HAND)
     assert (cheap.value, dear.value) == pytest.approx((2 / 3, 1 / 3))
     assert (cheap.n, cheap.undefined) == (3, 1)
-    assert cheap.units is not None
     assert cheap.units.unit == "item"
 
 
@@ -480,7 +477,6 @@ def test_means_of_templates_by_hand() -> None:
     bank, farm = PLACE.measure(ATTRIBUTE_HAND)
     assert (bank.group, farm.group) == ("location=bank", "location=farm")
     assert (bank.value, farm.value) == (3.0, 1.25)
-    assert bank.units is not None
     assert (bank.units.unit, bank.units.ids.tolist()) == ("template", ["t00", "t01"])
     assert bank.units.values.tolist() == [2, 4]
     (row,) = bank.contrasts
@@ -496,7 +492,6 @@ def test_names_are_the_units_where_they_are_several() -> None:
         make_prompt_evidence(cross_names(make_names(2), 2), lists, ATTRIBUTE_ITEMS)
     )
     assert (black.value, white.value) == (2.5, 1.75)
-    assert black.units is not None
     assert black.units.ids.tolist() == ["b00", "b01"]
     (row,) = black.contrasts
     assert row.effect_size == pytest.approx(cohens_d(np.array([2.0, 3]), np.array([1, 2.5])))
@@ -587,7 +582,6 @@ def test_templates_without_a_word_are_the_neutral_line() -> None:
     assert warnings == []
     assert neutral.group == "neutral"
     assert (neutral.value, neutral.n, neutral.contrasts) == (2.75, 2, ())
-    assert neutral.units is not None
     assert neutral.units.unit == "template"
     assert dict(zip(neutral.units.ids, neutral.units.values, strict=True)) == {
         "t00": 3.0,
@@ -706,16 +700,16 @@ def test_counts_pool_over_datasets_percentage() -> None:
 def test_words_of_both_slots_are_resampled_and_exchanged() -> None:
     metric = PricePercentage(label="orientation", attribute="price", permutations=199)
     inside, detected, rejected = 0, 0, 0
-    for seed in range(80):
+    for seed in range(50):
         different = metric.measure(plant_couple_bias(seed, effect=0.065))[0]
         inside += different.ci_low <= 0.4675 <= different.ci_high
         detected += different.contrasts[0].p <= 0.05
         rejected += metric.measure(plant_couple_bias(seed + 500))[0].contrasts[0].p <= 0.05
     assert (different.n, different.undefined) == (22, 0)
-    # 76 and 4 are expected, standard error 1.9
-    assert inside >= 71
-    assert detected >= 74
-    assert rejected <= 10
+    # 47.5 and 2.5 are expected, standard error 1.5
+    assert inside >= 43
+    assert detected >= 45
+    assert rejected <= 7
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.errors import Contradiction, MissingFile, WrongType
 from recbias.core.evidence import Evidence, Responses
-from recbias.core.measures import Measurement
 from recbias.metrics.text import (
     BLEU,
     Distinct,
@@ -23,7 +22,7 @@ from recbias.metrics.text import (
     rouge_l,
 )
 from recbias.statistics.bootstrap import compare_replicates
-from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
+from support.worlds.evidence_worlds import make_user_queries, make_vocabulary, measure_one
 
 sacrebleu = pytest.importorskip("sacrebleu")
 pytest.importorskip("rouge_score")
@@ -42,12 +41,6 @@ def make_evidence(
     return Evidence(
         make_user_queries(0), make_vocabulary("i", 0), responses=responses, metric="it", **fields
     )
-
-
-def measure_one(metric: Any, of: Evidence) -> Measurement:
-    (measurement,) = metric.measure(of)
-    assert isinstance(measurement, Measurement)
-    return measurement
 
 
 @pytest.mark.parametrize(
@@ -232,18 +225,11 @@ def make_evidence_similarity(texts: list[str], references: list[str | None]) -> 
     return Evidence(queries, items, responses=responses, metric="it")
 
 
-def measure_one_similarity(metric: Any, evidence: Evidence) -> Measurement:
-    (measurement,) = metric.measure(evidence)
-    assert isinstance(measurement, Measurement)
-    return measurement
-
-
 @pytest.mark.parametrize("kind", METRICS)
 def test_values_equal_those_worked_by_hand_similarity(kind: Any, path: Path) -> None:
     evidence = make_evidence_similarity(["a b", "b a x", "", "x", "b"], ["a", "a", "a", "b", None])
     with collect_warnings() as notes:
-        measurement = measure_one_similarity(kind(vectors=path), evidence)
-    assert measurement.units is not None
+        measurement = measure_one(kind(vectors=path), evidence)
     assert measurement.units.values[:2] == pytest.approx([BY_HAND[kind]] * 2)
     assert np.isnan(measurement.units.values[2:]).all()
     assert (measurement.n, measurement.undefined) == (2, 3)
@@ -264,9 +250,7 @@ def test_input_embeddings_of_an_encoder_are_used(kind: Any, tmp_path: Path) -> N
     metric = kind(encoder=folder)
     assert metric.model_files()
     with collect_warnings():
-        measurement = measure_one_similarity(
-            metric, make_evidence_similarity(["the soup xyz"], ["bread"])
-        )
+        measurement = measure_one(metric, make_evidence_similarity(["the soup xyz"], ["bread"]))
     weights = transformers.BertModel.from_pretrained(folder).embeddings.word_embeddings.weight
     soup, the, bread = weights[[5, 12, 6]].detach()  # after five special tokens
     cosine = torch.nn.functional.cosine_similarity

@@ -14,7 +14,7 @@ from recbias.core.evidence import Evidence
 from recbias.registry import REGISTRIES
 from support.seeded_cases.cases import SeededCase
 from support.seeded_cases.evidence import assert_equal_to_other_code, make_case_evidence
-from support.worlds.exposure_worlds import measure_one
+from support.worlds.evidence_worlds import measure_one
 
 
 def make_lists(case: SeededCase, *, lists: str = "lists", **parts: str) -> Evidence:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recbias.core import context
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Split
 from recbias.data.filters_queries import KCore, Threshold
@@ -23,3 +24,10 @@ def movielens(real_data: Path) -> Split:
         for data_filter in (Threshold(at_least=4), KCore(k=10)):
             dataset = data_filter.apply(dataset, rng)
         return RandomHoldout(test=0.2).split(dataset, 0, rng)
+
+
+@pytest.fixture(autouse=True)
+def save_every_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save each checkpoint, however short the time since the last."""
+    monkeypatch.setattr(context, "MIN_CHECKPOINT_INTERVAL", 0.0)
+    monkeypatch.setattr(context, "CHECKPOINT_TIME_SHARE", np.inf)

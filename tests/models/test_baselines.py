@@ -9,11 +9,7 @@ from scipy.stats import chisquare, kstest
 from recbias.core.dataset import Split, TrainingData
 from recbias.kernels import topk
 from recbias.models.baselines import MostPop, Random
-from support.models.recommending import (
-    compute_mean_ndcg,
-    make_random_data,
-    query_all_users,
-)
+from support.models.recommending import compute_mean_ndcg, make_random_data, query_all_users
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

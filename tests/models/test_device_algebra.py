@@ -43,8 +43,8 @@ def test_item_weights_are_those_of_the_inverse(
         csr_array(dense), 0.5, CPU, max_norm=max_norm, memory_limit=memory_limit
     )
     inverse = np.linalg.inv(dense.astype(np.float64) @ dense.T + 0.5 * np.eye(30))
-    assert weights is not None
     assert weights.dtype == np.float32
+    assert weights is not None
     np.testing.assert_allclose(weights, np.eye(30) - inverse / inverse.diagonal(), atol=2e-6)
     assert (weights.diagonal() == 0).all()
 
@@ -89,7 +89,6 @@ def test_a_gpu_gives_the_decompositions_of_the_cpu(rng: np.random.Generator) -> 
     np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
 
 
-NEAREST_ROWS_CPU = torch.device("cpu")
 KINDS: tuple[Kind, ...] = ("cosine", "asymmetric", "jaccard", "dice")
 
 
@@ -114,7 +113,7 @@ def test_neighbours_are_those_of_arrays(
         expected = find_nearest(matrix, neighbors, kind=kind, **settings)
         similarity = Similarity(kind, **settings)
         found = find_nearest_on_device(
-            matrix, neighbors, similarity, NEAREST_ROWS_CPU, memory_limit=memory_limit
+            matrix, neighbors, similarity, CPU, memory_limit=memory_limit
         )
         assert found.dtype == np.float32
         np.testing.assert_array_equal(found.indptr, expected.indptr)
@@ -131,7 +130,7 @@ def test_models_give_the_same_lists_by_tensors(
     queries = query_all_users(data)
     expected = model.fit(data, rng).recommend(queries, 10, data)
     for module in (knn, gpu):
-        monkeypatch.setattr(module, "find_accelerator", lambda _: NEAREST_ROWS_CPU)
+        monkeypatch.setattr(module, "find_accelerator", lambda _: CPU)
     monkeypatch.setattr(gpu, "DENSE_LIMIT", dense_limit)
     fitted = model.fit(data, rng)
     lists = fitted.recommend(queries, 10, data)

@@ -62,7 +62,6 @@ def test_items_are_predicted_from_words_also_after_storage(model: LMRec) -> None
     lists = fitted.recommend(queries, 2, data)
     np.testing.assert_array_equal(lists.items, ranked[:, :2])
     vectors = fitted.embeddings().items
-    assert vectors is not None
     assert np.isnan(vectors[1]).all()
     assert vectors.shape == (4, 16)
     restored = model.restore(fitted.state())
@@ -77,7 +76,6 @@ def test_the_epoch_with_the_best_validation_accuracy_is_used(model: LMRec) -> No
     fitted = replace(model, patience=1, epochs=30).fit(
         data_with_validation, np.random.default_rng(1)
     )
-    assert data.reviews is not None
     ranked = fitted.named(data.reviews.texts, data)
     assert (ranked[:, 0] == data.reviews.items).mean() > 0.9
 

@@ -71,9 +71,7 @@ def test_loss_by_hand() -> None:
     assert loss.item() == pytest.approx(likelihood_loss + 2 / 200_000 * 2 * user_kl, rel=1e-5)
 
 
-def test_encoder_input_has_unit_rows_and_dropout(
-    rng: np.random.Generator,
-) -> None:
+def test_encoder_input_has_unit_rows_and_dropout(rng: np.random.Generator) -> None:
     weights = [tensor.detach() for tensor in sample_weights(rng)]
     users = torch.tensor([0, 1])
     for dropout in (0.0, 0.9):

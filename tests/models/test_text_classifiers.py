@@ -12,17 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import AnyArray, Ids, Reviews, TrainingData
+from recbias.core.dataset import AnyArray, Ids, Queries, Reviews, TrainingData
 from recbias.core.errors import NothingLeft
 from recbias.core.evidence import RankedLists
-from recbias.core.queries import Queries
-from recbias.models.text import (
-    Blocks,
-    ItemClasses,
-    Pooling,
-    recommend_by_reviews,
-    tokenize_texts,
-)
+from recbias.models.text import Blocks, ItemClasses, Pooling, recommend_by_reviews, tokenize_texts
 from recbias.models.text_classifiers import TFIDFLR, EncoderLR, LMRec, SoftmaxRegression, fit_probe
 from recbias.testing import check_recommender
 from support.models.recommending import make_checkerboard, query_all_users
@@ -36,7 +29,6 @@ RNG = np.random.default_rng(0)
 
 def test_log_probabilities_equal_those_of_a_scikit_learn_pipeline() -> None:
     data = make_review_data()
-    assert data.reviews is not None
     pipeline = make_pipeline(
         TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True),
         LogisticRegression(C=10.0, max_iter=1000),
@@ -77,7 +69,6 @@ def test_log_probabilities_equal_a_regression_on_standardized_states(
     from sklearn.linear_model import LogisticRegression
 
     data = make_review_data()
-    assert data.reviews is not None
     chosen = replace(model, pooling=pooling, C=0.5, iterations=1000)
     network = chosen.create_network(3)
     texts = make_texts(*data.reviews.texts, "soup and tea", "")

@@ -58,11 +58,7 @@ def make_matrix(shape: tuple[int, int], rng: np.random.Generator, density: float
     return matrix
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    k=st.integers(1, 9),
-    n_columns=st.integers(1, 90),
-)
+@given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 9), n_columns=st.integers(1, 90))
 def test_the_result_is_that_of_all_scores(seed: int, k: int, n_columns: int) -> None:
     rng = np.random.default_rng(seed)
     left = make_matrix((12, 20), rng, 0.3)

@@ -48,7 +48,7 @@ FAILED = "nDCG gap by gender is 0.1000 [0.0500, 0.1500], limit at most 0.04"
 def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
     """Return a run of two groups with a significant gap, with checks."""
     run = write_groups(folder, contrast("a", 0.05, significant=True), models=["a"])
-    run.manifest["checks"] = [*checks]  # type: ignore[index]
+    run.manifest["checks"] = [*checks]
     return run
 
 
@@ -89,7 +89,7 @@ def test_checks_are_judged_first(
 
 def test_a_smoke_test_is_said_to_be_one(tmp_path: Path) -> None:
     run = write_checks(tmp_path, PASSED)
-    run.manifest["limit"] = 20  # type: ignore[index]
+    run.manifest["limit"] = 20
     few = build_verdict(run).small[0]
     assert few == "Smoke test: the first 20 queries only (--limit)."
 
@@ -116,7 +116,7 @@ def test_a_passed_gate_says_which_models_it_is_about(
     tmp_path: Path, checked: Sequence[str], line: str
 ) -> None:
     run = write_models(tmp_path, "Random", "MostPop", "x", "y", Random=True, MostPop=True)
-    run.manifest["checks"] = [PASSED | {"model": name, "metric": "nDCG"} for name in checked]  # type: ignore[index]
+    run.manifest["checks"] = [PASSED | {"model": name, "metric": "nDCG"} for name in checked]
     assert build_verdict(run).line == line
 
 
@@ -137,7 +137,7 @@ def write_models(folder: Path, *names: str, **marks: bool) -> RunTables:
         for b in names[at + 1 :]
     ]
     run = write_run(folder, [state(*item) for item in values.items()], rows)
-    run.manifest["models"] = [  # type: ignore[index]
+    run.manifest["models"] = [
         {"label": name, "name": name} | ({"is_baseline": marks[name]} if name in marks else {})
         for name in names
     ]
@@ -264,7 +264,7 @@ def test_a_claim_comes_after_checks(
     run = write_checks(tmp_path)
     claim = {"claim": "A is higher than B", "alpha": 0.05, "problem": "", "n": 10}
     claim |= {"estimate": 0.1, "ci_low": 0.05, "ci_high": 0.15}
-    run.manifest["claim"] = claim | facts  # type: ignore[index]
+    run.manifest["claim"] = claim | facts
     verdict = build_verdict(run)
     assert (verdict.subject, verdict.state) == ("claim", state)
     assert verdict.line.startswith(line)

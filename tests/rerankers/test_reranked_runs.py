@@ -46,7 +46,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> recbias.Run:
 
 
 def get_items(run: recbias.Run, model: str) -> pd.DataFrame:
-    assert run.lists is not None
     lists = run.lists[run.lists["model"] == model]
     return lists.pivot_table(index="query_id", columns="rank", values="item_id", aggfunc="first")
 
@@ -72,7 +71,6 @@ def test_tradeoffs_are_differences_by_user(run: recbias.Run) -> None:
     assert list(dict.fromkeys(table["model"])) == NAMES[1:]
     assert set(table["bias"]) == {"ARP@5", "APLT@5", "Gini@5"}
     row = table[(table["model"] == NAMES[3]) & (table["bias"] == "ARP@5")].iloc[0]
-    assert run.per_unit is not None
     values = run.per_unit.pivot_table(index="unit_id", columns=["metric", "model"], values="value")
     lost = values["nDCG"][NAMES[0]] - values["nDCG"][NAMES[3]]
     removed = values["ARP"][NAMES[0]] - values["ARP"][NAMES[3]]

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from recbias.statistics.agreement import (
-    Level,
-    cohen_kappa,
-    krippendorff_alpha,
-    resample_alpha,
-)
+from recbias.statistics.agreement import Level, cohen_kappa, krippendorff_alpha, resample_alpha
 
 NAN = math.nan
 LEVELS: tuple[Level, ...] = ("nominal", "interval")

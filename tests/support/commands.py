@@ -48,10 +48,7 @@ def run_recbias(
 
 
 def invoke_recbias(
-    *words: object,
-    folder: Path,
-    typed: str | None = None,
-    env: Mapping[str, str] | None = None,
+    *words: object, folder: Path, typed: str | None = None, env: Mapping[str, str] | None = None
 ) -> CommandResult:
     """Run ``recbias`` in a folder within this process, which is faster."""
     hook = sys.excepthook
@@ -74,9 +71,12 @@ models: [Random, MostPop, ItemKNN]
 metrics: [nDCG, HR, ItemCoverage]
 tests: [paired_t]
 """
+TABLES_ONLY = "report: {formats: [csv]}\n"
 
 
-def write_small_spec(folder: Path, text: str = SMALL, name: str = "small.yaml") -> Path:
+def write_small_spec(
+    folder: Path, text: str = SMALL + TABLES_ONLY, name: str = "small.yaml"
+) -> Path:
     """Write a spec that runs within a second."""
     path = folder / name
     path.write_text(text, encoding="utf-8")

@@ -173,8 +173,7 @@ def make_exposure_units(models: Sequence[str], n: int = 60) -> dict[str, list[An
 
 SETS = {"gender=F": (1.0, 0.0), "gender=M": (-1.0, 0.0), "genres=Romance": (2.0, 1.0)}
 PROJECTION = Measure(
-    "latent_projection",
-    {(group, axis): (0.0, 0.1) for group in SETS for axis in ("PC1", "PC2")},
+    "latent_projection", {(group, axis): (0.0, 0.1) for group in SETS for axis in ("PC1", "PC2")}
 )
 
 

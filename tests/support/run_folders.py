@@ -278,12 +278,7 @@ def make_manifest(world: RunSpec) -> dict[str, Any]:
                     {"label": "k_core", "name": "k_core", "parameters": {"k": 10}},
                 ],
                 "files": {"ratings.dat": "f" * 64},
-                "counts": {
-                    "users": 5949,
-                    "items": 2810,
-                    "interactions": 571531,
-                    "bad_lines": 0,
-                },
+                "counts": {"users": 5949, "items": 2810, "interactions": 571531, "bad_lines": 0},
             }
             for label in world.datasets
         ],

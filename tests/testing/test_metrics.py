@@ -73,7 +73,6 @@ def change(**changes: object) -> Callable[[Evidence], Measurements]:
 
 def double(evidence: Evidence) -> Measurements:
     (measurement,) = share_filled(evidence)
-    assert measurement.units is not None
     units = UnitScores("query", measurement.units.ids, measurement.units.values * 2)
     return [Measurement.from_units(units)]
 
@@ -84,7 +83,6 @@ def return_zero_if_empty(evidence: Evidence) -> Measurements:
 
 def count_first_queries_only(evidence: Evidence) -> Measurements:
     (measurement,) = share_filled(evidence)
-    assert measurement.units is not None
     values = measurement.units.values * (np.arange(measurement.units.values.size) < 5)
     return [Measurement.from_units(UnitScores("query", measurement.units.ids, values))]
 
@@ -100,7 +98,6 @@ COUNTER = iter(range(10_000))
 
 def divide_by_calls(evidence: Evidence) -> Measurements:
     (measurement,) = share_filled(evidence)
-    assert measurement.units is not None
     values = measurement.units.values / (1 + next(COUNTER))
     return [Measurement.from_units(UnitScores("query", measurement.units.ids, values))]
 
@@ -127,10 +124,7 @@ def test_a_metric_needs_no_formula_range_or_source() -> None:
         (Filled(compute=double), "has values outside its range, 0 to 1"),
         (Filled(compute=divide_by_calls), "returns other values the second time"),
         (Filled(compute=count_first_queries_only), "depends on the order of the queries"),
-        (
-            Filled(compute=return_zero_if_empty),
-            "is 0.0 without queries, not NaN|has unit query",
-        ),
+        (Filled(compute=return_zero_if_empty), "is 0.0 without queries, not NaN|has unit query"),
         (Filled(compute=ignore_missing_lists), "needs lists but does not raise MissingEvidence"),
     ],
     ids=lambda case: case if isinstance(case, str) else "",
@@ -143,7 +137,6 @@ def test_a_violation_is_named(metric: Filled, violation: str) -> None:
 def score_first_items(evidence: Evidence) -> Measurements:
     evidence.need("predictions")
     predictions = evidence.predictions
-    assert predictions is not None
     values = (predictions.ranked[:, 0] == predictions.items).astype(np.float64)
     return [Measurement.from_units(UnitScores("review", predictions.ids, values))]
 
@@ -160,8 +153,6 @@ class FirstItem(Filled):
 
 def count_first_reviews_only(evidence: Evidence) -> Measurements:
     (measurement,) = score_first_items(evidence)
-    assert measurement.units is not None
-    assert evidence.predictions is not None
     values = evidence.predictions.items / 100 * (np.arange(measurement.units.values.size) < 5)
     return [Measurement.from_units(UnitScores("review", measurement.units.ids, values))]
 

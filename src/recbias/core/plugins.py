@@ -36,12 +36,12 @@ from recbias.core.dataset import (
     FloatArray,
     Ids,
     Matrix,
+    Queries,
     Split,
     TrainingData,
 )
 from recbias.core.evidence import REMEDIES, Evidence, RankedLists
 from recbias.core.measures import Bounds, Direction, Measurement
-from recbias.core.queries import Queries
 
 BASELINES = frozenset({"Random", "MostPop"})
 """The names of the models that are baselines unless the spec says otherwise."""
@@ -440,6 +440,14 @@ class NeedsByParameters(Protocol):
 
     def needs_now(self) -> frozenset[str]:
         """Return the needs under the current settings; they replace ``needs``."""
+
+
+@runtime_checkable
+class FitsGroups(Protocol):
+    """A metric that fits something to each group of queries for which it is reported."""
+
+    def fit_by(self, label: str) -> Mapping[str, Any]:
+        """Return the settings that change for values by a label."""
 
 
 @runtime_checkable

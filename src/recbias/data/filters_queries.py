@@ -1,4 +1,4 @@
-"""Filters of interactions, and the queries to evaluate on: users, or the rows of a table."""
+"""Filters of interactions, and the users to evaluate on; queries of a table are in ``tables``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recbias.core.dataset import (
     BoolArray,
     Dataset,
     Interactions,
-    Vocabulary,
+    Queries,
     encode_pairs,
     select_reviews,
 )
@@ -31,12 +31,7 @@ from recbias.core.errors import (
     at_setting,
 )
 from recbias.core.grouping import list_condition_columns, match_rows
-from recbias.core.plugins import InputFile
-from recbias.core.queries import Queries
 from recbias.data.splits import parse_time, require_times
-from recbias.formats.identifiers import check_ids, encode
-from recbias.formats.table_settings import TableSettings
-from recbias.formats.tables import TableColumns, list_file_columns, read_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,10 +259,7 @@ def _select_rows(
     return replace(dataset.select_rows(is_selected), counts=counts)
 
 
-_TABLE = TableColumns(needed={"query_id": "id"}, others=True)
-
-
-_HISTORY_LENGTH = "history_length"
+HISTORY_LENGTH = "history_length"
 """The label of users with the number of their training interactions."""
 
 
@@ -316,7 +308,7 @@ class Users:
         if self.sample is not None:
             users = self._sample_users(users, self.sample, rng)
         ids = dataset.user_ids.take(users)
-        labels = _describe_users(dataset).take(users, ids)
+        labels = describe_users(dataset).take(users, ids)
         return Queries(ids, labels, users.astype(np.int32), unit=dataset.unit)
 
     def _sample_users(self, users: AnyArray, size: int, rng: np.random.Generator) -> AnyArray:
@@ -341,10 +333,10 @@ class Users:
             raise NothingLeft("the dataset has no users")
         if self.where is None:
             return np.arange(n)
-        if dataset.users is None and list_condition_columns(self.where) != {_HISTORY_LENGTH}:
+        if dataset.users is None and list_condition_columns(self.where) != {HISTORY_LENGTH}:
             message = f"{self.where!r} uses columns of the users, but there is no users table"
             raise UnknownColumn(message, remedy="add a users table, or remove where")
-        described = _describe_users(dataset)
+        described = describe_users(dataset)
         users = np.flatnonzero(match_rows(self.where, described))
         if not users.size:
             remedy = f"the users have the columns {', '.join(described.names)}"
@@ -352,56 +344,12 @@ class Users:
         return users
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueryTable(TableSettings):
-    """Evaluate on the queries of your own table, in its order.
-
-    A query whose identifier is a user of the dataset has that user's history; any other query has
-    none, and only models that read lists from files can answer it.
-
-    Args:
-        path: A ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` file with ``query_id`` and
-            any label columns.
-
-    Raises:
-        MissingFile: The file does not exist.
-        UnknownColumn: It has no column ``query_id``, or none that ``columns`` or ``types`` names.
-        MalformedLine: A line is malformed, a cell does not have the type of its column, or a
-            query has two rows.
-        Contradiction: Two columns have the same name after renaming.
-        NothingLeft: It has no rows.
-        UnknownIdentifier: No query is a user of the dataset, which writes them otherwise.
-    """
-
-    path: InputFile
-
-    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
-        """Return the queries of the table."""
-        self.refuse_unknown_columns(list_file_columns(self.path))
-        table = read_file(self.path, replace(_TABLE, renamed=self.columns))
-        if not len(table):
-            remedy = "add a row below the names of the columns"
-            raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)
-        _, (codes,) = encode(table["query_id"])
-        ids = Vocabulary(table.texts("query_id"))
-        table.refuse_repeats(codes, lambda row: f"query_id {ids.ids[row]!r} has two rows")
-        cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
-        where = str(self.path)
-        check_ids(ids.ids, dataset.user_ids, "queries", where, may_lack=True, is_needed=False)
-        users = dataset.user_ids.find(ids.ids)
-        described = _describe_users(dataset).take(users, ids).frame
-        if _HISTORY_LENGTH in described and _HISTORY_LENGTH not in cells:
-            cells[_HISTORY_LENGTH] = described[_HISTORY_LENGTH]
-        labels = Attributes(ids, cells, "query")
-        return Queries(ids, labels, users, unit="user" if (users >= 0).any() else "prompt")
-
-
-def _describe_users(dataset: Dataset) -> Attributes:
+def describe_users(dataset: Dataset) -> Attributes:
     """Return the users table with the column ``history_length``, unless it has one itself."""
     ids = dataset.user_ids
     users = dataset.users or Attributes(ids, pd.DataFrame(index=range(len(ids))), "user")
-    if _HISTORY_LENGTH in users.frame or not len(dataset.interactions):
+    if HISTORY_LENGTH in users.frame or not len(dataset.interactions):
         return users
     counts = dataset.interactions.user_counts().astype(np.float64)
-    frame = users.frame.reset_index(drop=True).assign(**{_HISTORY_LENGTH: counts})
+    frame = users.frame.reset_index(drop=True).assign(**{HISTORY_LENGTH: counts})
     return replace(users, frame=frame)

@@ -1,4 +1,4 @@
-"""Your own files: the dataset ``tables``, and the split ``given``."""
+"""Your own files: the dataset ``tables``, the queries ``table`` and the split ``given``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from annotated_types import Gt
@@ -21,6 +22,7 @@ from recbias.core.dataset import (
     Codes,
     Dataset,
     Interactions,
+    Queries,
     Reviews,
     Split,
     Vocabulary,
@@ -29,6 +31,7 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import Contradiction, Leakage, MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
+from recbias.data.filters_queries import HISTORY_LENGTH, describe_users
 from recbias.formats.delimited import BadLines, Table
 from recbias.formats.identifiers import (
     align_columns,
@@ -62,6 +65,7 @@ INTERACTIONS = TableColumns(
 _USERS = TableColumns(needed={"user_id": "id"}, others=True)
 _ITEMS = TableColumns(needed={"item_id": "id"}, others=True)
 _REVIEWS = TableColumns(needed={"user_id": "id", "item_id": "id", "text": "any"})
+_QUERIES = TableColumns(needed={"query_id": "id"}, others=True)
 _Reader = Callable[..., Table]
 
 
@@ -245,6 +249,53 @@ def match_reviews(name: str, rows: Any, user_ids: Vocabulary, item_ids: Vocabula
     return Reviews(users[is_known], items[is_known], texts[is_known])
 
 
+# ---- queries ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryTable(TableSettings):
+    """Evaluate on the queries of your own table, in its order.
+
+    A query whose identifier is a user of the dataset has that user's history; any other query has
+    none, and only models that read lists from files can answer it.
+
+    Args:
+        path: A ``.csv``, ``.tsv`` (also with ``.gz``) or ``.parquet`` file with ``query_id`` and
+            any label columns.
+
+    Raises:
+        MissingFile: The file does not exist.
+        UnknownColumn: It has no column ``query_id``, or none that ``columns`` or ``types`` names.
+        MalformedLine: A line is malformed, a cell does not have the type of its column, or a
+            query has two rows.
+        Contradiction: Two columns have the same name after renaming.
+        NothingLeft: It has no rows.
+        UnknownIdentifier: No query is a user of the dataset, which writes them otherwise.
+    """
+
+    path: InputFile
+
+    def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
+        """Return the queries of the table."""
+        self.refuse_unknown_columns(list_file_columns(self.path))
+        table = read_file(self.path, replace(_QUERIES, renamed=self.columns))
+        if not len(table):
+            remedy = "add a row below the names of the columns"
+            raise NothingLeft("has no queries", where=str(self.path), remedy=remedy)
+        _, (codes,) = encode(table["query_id"])
+        ids = Vocabulary(table.texts("query_id"))
+        table.refuse_repeats(codes, lambda row: f"query_id {ids.ids[row]!r} has two rows")
+        cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
+        where = str(self.path)
+        check_ids(ids.ids, dataset.user_ids, "queries", where, may_lack=True, is_needed=False)
+        users = dataset.user_ids.find(ids.ids)
+        described = describe_users(dataset).take(users, ids).frame
+        if HISTORY_LENGTH in described and HISTORY_LENGTH not in cells:
+            cells[HISTORY_LENGTH] = described[HISTORY_LENGTH]
+        labels = Attributes(ids, cells, "query")
+        return Queries(ids, labels, users, unit="user" if (users >= 0).any() else "prompt")
+
+
 # ---- the split into files ----
 
 
@@ -341,10 +392,9 @@ class GivenSplit:
             own, needs_users = parts[part], True
             if part != "train":
                 users, items = _extend(users, [train.user_ids]), _extend(items, [train.item_ids])
-                has_item = bool((items.find(own.item_ids.ids) >= 0).any())
+                has_item = items.has_any(own.item_ids.ids)
                 needs_users = len(train.user_ids) > 1 and not has_item
-            is_swapped = part != "train" and not {*users.find(own.item_ids.ids)} <= {-1}
-            is_swapped &= not {*items.find(own.user_ids.ids)} <= {-1}
+            is_swapped = users.has_any(own.item_ids.ids) and items.has_any(own.user_ids.ids)
             remedy = "its columns of users and items look swapped" * is_swapped
             check = partial(check_ids, where=str(path), may_lack=True, remedy=remedy)
             check(own.user_ids.ids, users, "users", is_needed=needs_users)

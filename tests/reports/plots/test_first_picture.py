@@ -142,7 +142,7 @@ def test_a_claim_shows_its_estimate_beside_zero(tmp_path: Path) -> None:
     found = {**claim, "estimate": 0.2, "ci_low": 0.1, "ci_high": 0.3}
     asked = {"model": "x", "against": "y", "direction": "higher"}
     run = replace(run, manifest={**run.manifest, "claim": found})
-    run.spec["claim"] = asked  # type: ignore[index]
+    run.spec["claim"] = asked
     plot = draw(run, "claim")
     assert plot.title == "The estimate of the claim"
     assert {"x \N{MINUS SIGN} y", "0"} <= {*read_texts(plot)}

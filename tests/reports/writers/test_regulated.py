@@ -77,7 +77,7 @@ def test_the_rate_over_seeds_is_the_mean_of_the_rates_of_the_seeds() -> None:
     """Of 50 women 20, then 30 are selected, of 50 men 40, then 40: 0.5 and 0.8."""
     run = make_run(COUNTS, (0.0, 1.0))
     second = make_run(COUNTS | {"sex=F": (50, 30)}, (0.0, 1.0)).per_unit
-    vars(run)["per_unit"] = pd.concat([run.per_unit, second.assign(seed=2)])  # type: ignore[list-item, union-attr]
+    vars(run)["per_unit"] = pd.concat([run.per_unit, second.assign(seed=2)])  # type: ignore[list-item]
     rows = {row[1]: row for row in list_texts(fill_ll144(run))}
     assert rows["sex=F"][2:5] == ("50", "25.0", "0.500")
     assert (rows["sex=M"][4], rows["sex=F"][6]) == ("0.800", "0.625")

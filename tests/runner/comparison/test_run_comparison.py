@@ -115,7 +115,7 @@ def test_the_test_over_seeds_is_of_the_mean_of_each_unit() -> None:
     runs = []
     for label, seeds in zip("ab", values, strict=True):
         frames = [make_run(label, {"X": [*scores]}) for scores in seeds]
-        units = [frame.per_unit.assign(seed=n) for n, frame in enumerate(frames)]  # type: ignore[union-attr]
+        units = [frame.per_unit.assign(seed=n) for n, frame in enumerate(frames)]
         metrics = [frame.metrics.assign(seed=n) for n, frame in enumerate(frames)]
         metrics.append(metrics[0].assign(seed="all", value=seeds.mean()))
         runs.append(RunFrames(label, pd.concat(metrics), pd.concat(units)))
@@ -134,7 +134,7 @@ def test_the_test_over_seeds_is_of_the_shared_units_of_each() -> None:
         frames = [
             make_run(label, {"X": [seed + shift, 2 + seed + shift, 9.0]}, users) for seed in (0, 2)
         ]
-        units = [frame.per_unit.assign(seed=n) for n, frame in enumerate(frames)]  # type: ignore[union-attr]
+        units = [frame.per_unit.assign(seed=n) for n, frame in enumerate(frames)]
         whole = pd.concat(units).astype({"unit_id": "category"})
         metrics = [frame.metrics.assign(seed=n) for n, frame in enumerate(frames)]
         metrics.append(metrics[0].assign(seed="all", value=5.0))

@@ -46,7 +46,7 @@ FILE_NAME = re.compile(
     r"(?!\w+://)[\w./=-]+\.(?:csv|tsv|gz|npy|txt|trec|run|parquet|inter|qrels|jsonl?)"
 )
 FILE_SETTINGS = {"path", "paths", "interactions", "items", "users", "train", "test"} | {
-    *("user_ids", "item_ids", "direction", "vectors", "ratings"),
+    *("user_ids", "item_ids", "direction", "vectors", "ratings")
 }
 MESSAGES = ("error:", "help:", "warning:", "note:", "out of tolerance:")
 """How a line on stderr starts that is no progress."""
@@ -182,11 +182,7 @@ class PageRun:
                 message = f"no rule for {words[0]}"
                 raise ValueError(message)
             process = subprocess.run(
-                words,
-                cwd=self.folder,
-                env={**os.environ, **env},
-                capture_output=True,
-                text=True,
+                words, cwd=self.folder, env={**os.environ, **env}, capture_output=True, text=True
             )
             printed, reported, status = process.stdout, process.stderr, process.returncode
         message = f"{command.text} exits with {status} instead of {code}:\n{printed}{reported}"

@@ -100,8 +100,6 @@ class KillServer:
         Returns:
             The exit code, -9 if it was ended, and the number of changes if it was not.
         """
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.write(f"{json.dumps([[*words], str(folder), last])}\n")
         self.process.stdin.flush()
         code, n_changes = json.loads(self.process.stdout.readline())

@@ -68,9 +68,7 @@ def make_review(venue: int, number: int, text: str | None = None) -> dict[str, A
 
 
 def write_reviews(
-    data: Path,
-    venues: Sequence[Mapping[str, Any]],
-    reviews: Sequence[Mapping[str, Any] | str],
+    data: Path, venues: Sequence[Mapping[str, Any]], reviews: Sequence[Mapping[str, Any] | str]
 ) -> None:
     """Write the dataset ``reviews`` below the data folder; a review may be a raw line."""
     folder = data / "reviews"

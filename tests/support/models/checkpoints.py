@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-import pytest
-
-from recbias.core import context
 from recbias.core.dataset import AnyArray
 
 
@@ -30,9 +26,3 @@ class MemoryStore:
         self.n_saved += 1
         if self.n_saved == self.interrupt_at:
             raise Interrupted
-
-
-def save_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save each checkpoint, however short the time since the last."""
-    monkeypatch.setattr(context, "MIN_CHECKPOINT_INTERVAL", 0.0)
-    monkeypatch.setattr(context, "CHECKPOINT_TIME_SHARE", np.inf)

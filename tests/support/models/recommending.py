@@ -45,7 +45,6 @@ def query_all_users(data: TrainingData, users: list[int] | None = None) -> Any:
 
 def compute_mean_ndcg(lists: RankedLists, split: Split) -> float:
     """Return mean binary nDCG over users with test items; the ideal has min(n_test, k) hits."""
-    assert split.test is not None
     relevant = split.test.binary.toarray() > 0
     n_relevant = relevant.sum(axis=1)
     hits = np.take_along_axis(relevant, np.maximum(lists.items, 0), 1) & lists.filled

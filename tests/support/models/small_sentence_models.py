@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import processors
 
 from recbias.language.local_models import Kind, LocalModel, silence_transformers
 from support.models.small_causal import make_network, make_tokenizer
-from support.models.small_encoder import SPECIAL, WORDS
+from support.models.small_encoder import make_word_tokenizer
 
 KINDS: Mapping[str, Kind] = {
     "gpt2": "causal",
@@ -85,18 +85,3 @@ def make_ended_tokenizer() -> Any:
         single="$A </s>", special_tokens=[("</s>", 2)]
     )
     return tokenizer
-
-
-def make_word_tokenizer() -> Any:
-    """Return a tokenizer of a dozen words with the special tokens of BERT."""
-    vocabulary = {word: code for code, word in enumerate((*SPECIAL, *WORDS))}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    ends = [(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=ends
-    )
-    names = {f"{kind}_token": f"[{kind.upper()}]" for kind in ("pad", "unk", "cls", "sep", "mask")}
-    fast: Any = transformers.PreTrainedTokenizerFast
-    return fast(tokenizer_object=tokenizer, **names)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from recbias.core.dataset import Attributes, Interactions, Vocabulary
+from recbias.core.dataset import Attributes, Interactions, Queries, Vocabulary
 from recbias.core.evidence import Evidence, RankedLists
-from recbias.core.queries import Queries
+from recbias.core.measures import Measurement
 
 
 def make_vocabulary(prefix: str, n: int) -> Vocabulary:
@@ -63,3 +63,16 @@ def make_evidence(
         metric="the metric",
         **fields,
     )
+
+
+def measure_one(metric: Any, evidence: Evidence) -> Measurement:
+    """Return the only row of a metric."""
+    (measurement,) = metric.measure(evidence)
+    assert isinstance(measurement, Measurement)
+    return measurement
+
+
+def measure_queries(metric: Any, evidence: Evidence) -> list[float]:
+    """Return the value of each query."""
+    units = measure_one(metric, evidence).units
+    return units.values.tolist()  # type: ignore[no-any-return]

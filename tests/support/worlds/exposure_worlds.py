@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import Attributes, FloatArray
+from recbias.core.dataset import Attributes
 from recbias.core.evidence import Evidence
-from recbias.core.measures import Measurement
 from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
 from support.worlds.small_worlds import make_interactions
 
@@ -69,19 +68,6 @@ def make_random_world(seed: int, *, n_queries: int = 5, n_items: int = 9) -> Evi
         train=make_interactions(histories, n_users=n_queries, n_items=n_items),
         n_bootstrap=4,
     )
-
-
-def measure_one(metric: Any, evidence: Evidence) -> Measurement:
-    (measurement,) = metric.measure(evidence)
-    assert isinstance(measurement, Measurement)
-    return measurement
-
-
-def measure_queries(metric: Any, evidence: Evidence) -> FloatArray:
-    """Return the score of each query."""
-    units = measure_one(metric, evidence).units
-    assert units is not None
-    return units.values
 
 
 def weigh(browsing: str, gamma: float, rank: int) -> float:

@@ -60,12 +60,7 @@ class FilmWorld:
         return {key: value for key, value in spec.items() if value is not None}
 
     def run(
-        self,
-        models: Sequence[Any],
-        *,
-        offline: bool = False,
-        fresh: bool = False,
-        **changes: Any,
+        self, models: Sequence[Any], *, offline: bool = False, fresh: bool = False, **changes: Any
     ) -> recbias.Run:
         """Run the spec of some models in the folder of the films."""
         spec = self.make_spec(models=models, **changes)

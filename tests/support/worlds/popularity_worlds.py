@@ -30,12 +30,6 @@ def make_popularity_evidence(lists: Sequence[Sequence[int]], **fields: Any) -> E
     )
 
 
-def measure_queries(metric: Any, evidence: Evidence) -> list[float]:
-    """Return the score of each query."""
-    (measurement,) = metric.measure(evidence)
-    return measurement.units.values.tolist()  # type: ignore[no-any-return]
-
-
 def make_item_counts(column: Sequence[float | None]) -> Attributes:
     """Return items with a popularity column, ``n_ratings``."""
     frame = pd.DataFrame({"n_ratings": column}, dtype=np.float64)

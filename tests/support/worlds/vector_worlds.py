@@ -53,12 +53,7 @@ def remove_evidence(evidence: Evidence, kind: str) -> Evidence:
 
 
 def plant_association(
-    rng: np.random.Generator,
-    *,
-    shift: float,
-    n: int = 60,
-    d: int = 8,
-    **fields: Any,
+    rng: np.random.Generator, *, shift: float, n: int = 60, d: int = 8, **fields: Any
 ) -> Evidence:
     """Return standard normal embeddings of ``n`` entities of each group and set, shifted.
 

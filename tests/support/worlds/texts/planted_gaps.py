@@ -6,8 +6,7 @@ the first group 1 / ratio of the probability of their counterparts and is equal 
 
     ln PPL(first) - ln PPL(second) = ln(ratio) / m
 
-with m the number of scored words. A world of names has no gap: how frequent a name is does not
-depend on its group, which is drawn afterwards.
+with m the number of scored words.
 """
 
 from __future__ import annotations
@@ -24,18 +23,14 @@ import torch
 import transformers
 
 from recbias.core.dataset import Sentences
-from recbias.core.evidence import Evidence, SentenceScores
-from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import (
     LocalModel,
     ScoringSettings,
     silence_transformers,
     tokenize_sentences,
 )
-from recbias.metrics.perplexity import PerplexityGap
 from recbias.models.debias import Debias, SentenceTraining
 from recbias.models.fine_tuning import FineTuning, fine_tune
-from support.worlds.evidence_worlds import make_user_queries, make_vocabulary
 from support.worlds.texts.sentence_worlds import (
     ATTRIBUTES,
     GROUPS,
@@ -133,55 +128,3 @@ def make_planted_world(
     columns = ["id", "part", "pair_id", "group", "text", "category"]
     sentences = Sentences(pd.DataFrame(rows, columns=columns, dtype=object))
     return SentenceWorld(write_model(model, folder / "model"), folder / "terms.yaml", sentences)
-
-
-NAME_WORDS = ("today", "one", *VERBS, *THINGS)
-"""The words around a name."""
-
-
-def make_names(n: int) -> tuple[str, ...]:
-    """Return names that belong to no group."""
-    return tuple(f"name{number}" for number in range(n))
-
-
-def sample_texts_of_names(names: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
-    """Return sentences about names, some of which are up to ten times rarer than others."""
-    chances = np.exp(rng.uniform(0, math.log(10), len(names)))
-    ends = np.array([f"{verb} {thing}" for verb, thing in product(VERBS, THINGS)])
-    drawn = rng.choice(len(names), size=n, p=chances / chances.sum())
-    pairs = zip(drawn, rng.choice(ends, n), strict=True)
-    return [f"today one {names[number]} {end}" for number, end in pairs]
-
-
-def score_names(model: LocalModel, names: Sequence[str]) -> np.ndarray:
-    """Return the perplexity of each name in each sentence, ``float64[names, sentences]``."""
-    ends = [f"{verb} {thing}" for verb, thing in product(VERBS, THINGS)]
-    texts = [f"today one {name} {end}" for name, end in product(names, ends)]
-    scores = score_sentences(model, texts, ScoringSettings())
-    return np.asarray(scores.perplexity).reshape(len(names), len(ends))
-
-
-def sample_pairs_of_names(
-    perplexity: np.ndarray, n_pairs: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the perplexities of pairs of copies, ``float64[2, n_pairs]``.
-
-    Names are assigned to the groups at random, each to one pair, so the expected gap is 0.
-    """
-    names = rng.permutation(len(perplexity))[: 2 * n_pairs].reshape(2, n_pairs)
-    return np.asarray(perplexity[names, rng.integers(perplexity.shape[1], size=n_pairs)])
-
-
-def measure_p(metric: PerplexityGap, copies: np.ndarray) -> tuple[float, float]:
-    """Return the p-values of both tests over pairs of perplexities, ``float64[2, n_pairs]``."""
-    n_pairs = copies.shape[1]
-    scores = SentenceScores(
-        np.arange(2 * n_pairs).astype(str).astype(object),
-        np.tile(np.arange(n_pairs).astype(str).astype(object), 2),
-        np.repeat(np.array(GROUPS, dtype=object), n_pairs),
-        copies.ravel(),
-    )
-    queries, items = make_user_queries(0), make_vocabulary("i", 0)
-    evidence = Evidence(queries, items, sentence_scores=scores, metric="gap")
-    paired, welch = metric.measure(evidence)[0].contrasts
-    return float(paired.p), float(welch.p)
