@@ -315,9 +315,8 @@ def draw_groups(
             f"Shaded, *: a gap is significant ({method})." * any(row.shaded for row in rows),
             "Hollow: no significant difference." * any(mark.hollow for mark in marks),
             f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
-            f"Limit of the gap: {checks[0]['limit']}." * (not checks[0]["group"])
-            if checks
-            else "",
+            "Where all values are equal, the interval allows for others that n units may lack."
+            * any(row["std"] == 0 < row["ci_high"] - row["ci_low"] for row in values),
             "Models without ✓, ✗ or ? are not checked." * bool(checks and {*drawn} - checked),
             f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
         ),

@@ -40,6 +40,7 @@ from recbias.reports.wording import (
     Table,
     add_places,
     count_decimals,
+    describe_limit,
     format_setting,
     format_value,
     get_label_name,
@@ -428,12 +429,17 @@ def build_check_table(run: RunTables) -> Table | None:
                 "95% interval": lambda row: interval_cell(
                     row["ci_low"], row["ci_high"], row["places"], "none"
                 ),
-                **pick("limit"),
+                "limit": _name_limit,
                 "verdict": _name_verdict,
             },
             _explain_checks(rows),
         )
     )
+
+
+def _name_limit(row: Row) -> str:
+    of = f"difference from {row['baseline']} " if row["baseline"] else ""
+    return of + describe_limit(row)
 
 
 def _name_verdict(row: Row) -> Cell:
@@ -446,7 +452,7 @@ def _explain_checks(rows: Sequence[Row]) -> list[str]:
     undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
     notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
     if any(row["baseline"] for row in rows):
-        notes.append("Where the limit names a model, the value is the difference from that model.")
+        notes.append("Where the limit is of a difference from a model, so is the value.")
     if any(row["verdict"] == "undecided" for row in rows):
         notes.append("Undecided: the interval contains the limit, or the value is undefined.")
     if any(row["basis"] == "value" for row in rows):
@@ -821,7 +827,8 @@ def build_reply_tables(run: RunTables) -> list[Table]:
             heads,
             _REPEATS,
             {key: {name: found.get(name) for name in _REPEATS} for key, found in repeats.items()},
-            "Requests sent once more, unchanged. Same titles: one or more, in the same order.",
+            "Requests sent once more, unchanged, even in their seed. Same titles: one or more, in "
+            "the same order. A neutral prompt that is sampled again has another seed.",
         ),
         _tabulate_counts(
             "Commonest titles without a matching item",
