@@ -236,9 +236,10 @@ def _describe_scope(run: RunTables, checks: Sequence[_Check]) -> str:
     baselines = [name for name in others if name in views.list_baselines(run)]
     own = [name for name in others if name not in baselines]
     if checked and own:
-        named = own if len(own) <= _MOST_NAMES else [format_count(len(own), "model")]
-        named += [format_count(len(baselines), "baseline")] * bool(baselines)
-        text += f"; {join_names(named)} not checked"
+        if len(own) > _MOST_NAMES:
+            own = [format_count(len(own), "model")]
+        own += [format_count(len(baselines), "baseline")] * bool(baselines)
+        text += f"; {join_names(own)} not checked"
     elif checked and others:
         text += f"; baseline{'s' * bool(others[1:])} {_name_models(others)} not checked"
     return text

@@ -442,15 +442,12 @@ def list_failures(run: RunTables) -> list[str]:
 
 
 def list_warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run: one line per cause, with its stage or how many it has."""
+    """Return the warnings of the run: one line per cause, with its stage if it has one only."""
     stages: dict[str, list[str]] = {}
     for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
         _, separator, cause = line.partition(": ")
         stages.setdefault(cause if separator else line, []).append(line)
-    return [
-        f"{cause} ({format_count(len(lines), 'stage')})" if lines[1:] else lines[0]
-        for cause, lines in stages.items()
-    ]
+    return [cause if lines[1:] else lines[0] for cause, lines in stages.items()]
 
 
 @dataclass(frozen=True)
