@@ -1,4 +1,4 @@
-"""Take docs/report.png, the first screen of the quickstart's report: ``make picture``."""  # noqa: INP001
+"""Take docs/report.png, the first screen of the quickstart's report: ``make picture``."""
 
 from __future__ import annotations
 

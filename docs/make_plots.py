@@ -1,4 +1,4 @@
-"""Draw the plots of docs/evidence from its tables: ``make pages``. Needs Python only."""  # noqa: INP001
+"""Draw the plots of docs/evidence from its tables: ``make pages``. Needs Python only."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Run by ``make pages``. Do not edit by hand what it writes: docs/plugins, docs/columns.md, and in
 experiment-file.md what stands between ``<!-- generated: keys -->`` and ``<!-- end -->``.
-"""  # noqa: INP001  a script
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add the plug-in pages to the sidebar of the site: a hook of mkdocs that needs mkdocs only."""  # noqa: INP001
+"""Add the plug-in pages to the sidebar of the site: a hook of mkdocs that needs mkdocs only."""
 
 from __future__ import annotations
 

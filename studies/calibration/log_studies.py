@@ -149,7 +149,7 @@ def draw_pair(shop: Shop, seed: int) -> tuple[Evidence, Evidence]:
 
 def measure_groups(metric: PolicyValue, evidence: Evidence) -> Measurements:
     """The value, and that of each group."""
-    rows = metric.measure(evidence)
+    rows = replace(metric, **metric.fit_by("group")).measure(evidence)
     by_group = GroupMeasurements("m", Grouping("group", "groups"), "higher")
     return [*rows, *by_group(evidence.queries, rows)]
 
@@ -166,8 +166,6 @@ def find_truths(shop: Shop, study: Study, _seed: int) -> Mapping[str, float]:
         }
     policy = shop.logging if name == "click_through_rate" else shop.candidates[0]
     a, b = shop.find_truth(policy, slate=estimator in SLATES).tolist()
-    if estimator == "direct":  # the rewards of all users, and both groups would be shown the same
-        a = b = (a + b) / 2
     gap = {"group=0 - group=1 (welch_t)": a - b, "group=0 - group=1 (newcombe)": a - b}
     return {"": (a + b) / 2, "group=0": a, "group=1": b, **gap}
 

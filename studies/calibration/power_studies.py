@@ -32,7 +32,7 @@ from tally import compute_band
 from uncertain_studies import EVEN, RARE, UncertainStudy, sample_gains
 
 from recbias.core.dataset import AnyArray, FloatArray
-from recbias.statistics.components import CrossedDesign, estimate_components
+from recbias.statistics.decomposition import CrossedDesign, estimate_components
 from recbias.statistics.groups import compute_moments, welch_contrasts
 from recbias.statistics.intervals import (
     ErrorBySize,

@@ -23,8 +23,9 @@ from recbias.core.errors import (
     UserError,
 )
 from recbias.statistics.confidence_sequences import (
+    Bets,
     Betting,
-    NormalMixture,
+    Exchangeable,
     find_interval,
     find_since,
 )
@@ -159,20 +160,25 @@ def test_a_killed_audit_goes_on_and_asks_nothing_twice(tmp_path: Path) -> None:
     assert in_flight <= 16  # sent when it was killed, without a stored reply
 
 
-@pytest.mark.parametrize("sequence", [Betting(), NormalMixture()])
-def test_at_most_5_of_100_null_audits_alarm_at_any_look(sequence: Betting | NormalMixture) -> None:
+@pytest.mark.parametrize("sequence", [Betting(-1.0), Exchangeable()])
+def test_at_most_5_of_100_null_audits_alarm_at_any_look(sequence: Bets) -> None:
     rng, n_alarms = np.random.default_rng(3), 0
     for _ in range(300):
-        values = rng.uniform(0, 1, 300)
-        n_alarms += bool((sequence.log_e(values, 0.5) >= np.log(20)).any())
+        replies = rng.uniform(0, 1, (300, 3)) ** 4
+        values = replies[:, :1] - replies[:, 1:]
+        if isinstance(sequence, Betting):
+            values = values.mean(axis=1)
+        n_alarms += bool((sequence.log_e(values, 0.0) >= np.log(20)).any())
     assert n_alarms <= 300 * 0.05 + 3 * np.sqrt(300 * 0.05 * 0.95)
 
 
-def test_the_interval_holds_the_mean_at_the_end() -> None:
+def test_the_interval_holds_the_mean_of_effects_that_differ_between_personas() -> None:
     rng = np.random.default_rng(4)
     held = 0
     for _ in range(100):
-        low, high = find_interval(NormalMixture(), rng.normal(0.3, 1, 200), 0.05)
+        replies = rng.normal(0, 1, (100, 3))
+        replies[:, 0] += rng.normal(0.3, 1.5, 100)
+        low, high = find_interval(Exchangeable(), replies[:, :1] - replies[:, 1:], 0.05)
         held += low <= 0.3 <= high
     assert held >= 95
 

@@ -348,6 +348,13 @@ CONTENT = [
         dataset={"users": "u.csv"},
     ),
     case(
+        "NA of R",
+        {**PARTS, "u.csv": "user_id,gender\nu,F\nv,NA\n"},
+        "u.csv: gender has the text 'NA' as a value; missing: [NA]",
+        value=1.0,
+        dataset={"users": "u.csv"},
+    ),
+    case(
         "genres with commas",
         {**PARTS, "t.csv": 'item_id,genre\na,"Drama, Romance"\nb,Drama\nc,"Comedy, Drama"\n'},
         "genre may hold several values in a cell",

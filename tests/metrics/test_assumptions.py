@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes, Interactions
-from recbias.core.errors import Contradiction, OutOfRange, UnknownColumn, UnknownName
+from recbias.core.dataset import Attributes
+from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions, Policy
 from recbias.core.queries import Queries
-from recbias.metrics.accuracy import (
-    MAP,
-    NDCG,
-    Propensity,
-    PropensityMAP,
-    PropensityNDCG,
-    PropensityRecall,
-    Recall,
-)
 from recbias.metrics.assumptions import (
     ExaminationSensitivity,
     PositionBias,
     PropensitySensitivity,
     Sides,
 )
-from support.worlds.evidence_worlds import make_evidence, make_lists, make_vocabulary
+from support.worlds.evidence_worlds import make_vocabulary
 
 EXAMINED = np.array([1.0, 0.5, 0.25])
 
@@ -51,7 +42,7 @@ class Log:
     read_lists = read_blocks
 
 
-def make_evidence_assumptions(log: Log, probabilities: Any = None) -> Evidence:
+def make_evidence(log: Log, probabilities: Any = None, others: Any = None) -> Evidence:
     """Return a log whose even users are ``g=a``, whose even items are ``kind=a``."""
     n_users, n_items = (int(codes.max()) + 1 for codes in (log.rows.users, log.rows.items))
     users, items = make_vocabulary("u", n_users), make_vocabulary("i", n_items)
@@ -69,6 +60,7 @@ def make_evidence_assumptions(log: Log, probabilities: Any = None) -> Evidence:
         items=kinds,
         log=log,
         policy=policy,
+        other_policy=None if others is None else replace(policy, probabilities=np.array(others)),
         shown=Policy.of_shown(),
         metric="m",
     )
@@ -102,10 +94,7 @@ def read_rows(metric: Any, evidence: Evidence) -> dict[str, float]:
 
 @pytest.mark.parametrize("within", ["random", "items", "users"])
 def test_position_bias_of_a_log_in_blocks(within: Any) -> None:
-    whole, blocks = (
-        make_evidence_assumptions(draw_log()),
-        make_evidence_assumptions(draw_log(size=997)),
-    )
+    whole, blocks = make_evidence(draw_log()), make_evidence(draw_log(size=997))
     rows = PositionBias(within=within).measure(whole)
     assert [row.target for row in rows] == ["position=1", "position=2", "position=3"]
     for row, other, truth in zip(
@@ -119,11 +108,11 @@ def test_position_bias_of_a_log_in_blocks(within: Any) -> None:
 
 def test_position_bias_of_each_group_is_that_of_its_users_alone() -> None:
     log = draw_log()
-    rows = PositionBias(label="g").measure(make_evidence_assumptions(log))
+    rows = PositionBias(label="g").measure(make_evidence(log))
     assert [row.group for row in rows] == [""] * 3 + ["g=a"] * 3 + ["g=b"] * 3
     for remainder, own in enumerate((rows[3:6], rows[6:])):
         alone = log.rows.take(log.rows.users % 2 == remainder)
-        of_users = PositionBias().measure(make_evidence_assumptions(Log(alone)))
+        of_users = PositionBias().measure(make_evidence(Log(alone)))
         for row, other, truth in zip(own, of_users, EXAMINED, strict=True):
             assert row.target == other.target
             assert row.value == pytest.approx(other.value)
@@ -135,7 +124,7 @@ def test_position_bias_of_one_user_has_no_interval() -> None:
     # 4 clicks of 8 rows at the first position and 6 of 8 at the second: 1.5
     clicks = [(1, 4, 8), (2, 6, 8)]
     rows = [[0, 0, at, i < n, 1] for at, n, of in clicks for i in range(of)]
-    _, second = PositionBias().measure(make_evidence_assumptions(make_log(rows)))
+    _, second = PositionBias().measure(make_evidence(make_log(rows)))
     assert second.value == pytest.approx(1.5)
     assert second.n == 1
     assert math.isnan(second.ci_low)
@@ -143,16 +132,14 @@ def test_position_bias_of_one_user_has_no_interval() -> None:
 
 
 def test_a_position_without_clicks_is_undefined(recwarn: pytest.WarningsRecorder) -> None:
-    evidence = make_evidence_assumptions(
-        make_log([[0, 0, 1, 1, 1], [1, 0, 2, 0, 1], [1, 0, 1, 1, 1]])
-    )
+    evidence = make_evidence(make_log([[0, 0, 1, 1, 1], [1, 0, 2, 0, 1], [1, 0, 1, 1, 1]]))
     assert math.isnan(read_rows(PositionBias(), evidence)["position=2"])
     assert "1 positions are undefined" in str(recwarn[0].message)
 
 
 def test_a_log_of_one_position_has_its_row_only() -> None:
     log = make_log([[0, 0, 1, 1, 1], [1, 0, 1, 0, 1], [1, 1, 1, 1, 1]])
-    assert read_rows(PositionBias(), make_evidence_assumptions(log)) == {"position=1": 1.0}
+    assert read_rows(PositionBias(), make_evidence(log)) == {"position=1": 1.0}
 
 
 def test_clicks_and_exposure_over_an_assumed_exponent() -> None:
@@ -162,22 +149,18 @@ def test_clicks_and_exposure_over_an_assumed_exponent() -> None:
     log = make_log([[0, 0, 1, 1, 1], [0, 0, 1, 0, 1], [1, 1, 1, 1, 1], [1, 1, 4, 0, 1]])
     sides = Sides(of="items", attribute="kind", a="a", b="b")
     clicks = ExaminationSensitivity(groups=sides, exponents=(0.0, 1.0))
-    assert read_rows(clicks, make_evidence_assumptions(log)) == pytest.approx(
+    assert read_rows(clicks, make_evidence(log)) == pytest.approx(
         {"exponent=0": 0, "exponent=1": -0.3, "turns": math.nan}, nan_ok=True
     )
     exposure = ExaminationSensitivity(groups=sides, exponents=(1.0,), count="exposure")
-    assert read_rows(exposure, make_evidence_assumptions(log))["exponent=1"] == pytest.approx(
-        0.75 / 3.25
-    )
+    assert read_rows(exposure, make_evidence(log))["exponent=1"] == pytest.approx(0.75 / 3.25)
 
 
 def test_the_exponent_at_which_the_gap_of_users_turns() -> None:
     # a: 2 clicks at position 1, 2 rows; b: 3 clicks of 5 rows at 2: 1 - 3/5 * 2^x, 0 at log2(5/3)
     rows = [[0, 0, 1, 1, 1]] * 2 + [[1, 1, 2, 1, 1]] * 3 + [[1, 1, 2, 0, 1]] * 2
     sides = Sides(of="users", attribute="g", a="a", b="b")
-    values = read_rows(
-        ExaminationSensitivity(groups=sides), make_evidence_assumptions(make_log(rows))
-    )
+    values = read_rows(ExaminationSensitivity(groups=sides), make_evidence(make_log(rows)))
     assert values["exponent=0"] == pytest.approx(0.4)
     assert values["turns"] == pytest.approx(math.log2(5 / 3))
 
@@ -189,15 +172,13 @@ def test_a_group_that_was_never_shown_has_no_gap(count: Any) -> None:
     metric = ExaminationSensitivity(
         groups=Sides(of="items", attribute="kind", a="a", b="b"), count=count
     )
-    assert math.isnan(read_rows(metric, make_evidence_assumptions(log))["turns"])
+    assert math.isnan(read_rows(metric, make_evidence(log))["turns"])
 
 
 def test_the_factor_at_which_a_candidate_is_no_longer_better() -> None:
     # weights 1.5 with a click, 0.5 without: snips 0.75 against 0.5; the least with factor x is
     # (1.5 / x) / (1.5 / x + 0.5 x) = 3 / (3 + x²), 0.5 at x = √3
-    evidence = make_evidence_assumptions(
-        make_log([[0, 0, 1, 1, 0.5], [1, 1, 1, 0, 0.5]]), [0.75, 0.25]
-    )
+    evidence = make_evidence(make_log([[0, 0, 1, 1, 0.5], [1, 1, 1, 0, 0.5]]), [0.75, 0.25])
     values = read_rows(PropensitySensitivity(factors=(1.0, 2.0)), evidence)
     assert values == pytest.approx(
         {"factor=1": 0.25, "factor=2": 3 / 7 - 0.5, "turns": math.sqrt(3)}
@@ -215,15 +196,107 @@ def test_intervals_hold_the_truth_if_propensities_are_as_wrong_as_assumed(seed: 
     candidate = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
     truth = candidate @ relevance - (shares / shares.sum()) @ relevance
     naive, assumed, _ = PropensitySensitivity(factors=(1.0, 1.7)).measure(
-        make_evidence_assumptions(make_log(rows), candidate)
+        make_evidence(make_log(rows), candidate)
     )
     assert not naive.ci_low <= truth <= naive.ci_high
     assert assumed.ci_low <= truth <= assumed.ci_high
 
 
+def test_the_factor_at_which_one_candidate_is_no_longer_better_than_another() -> None:
+    # 2/3 against 1/3; with factor x the rows of the first lose (3 - x) / 3, the others gain x / 3
+    rewards = {0: (1, 1, 0), 1: (1, 0, 0)}
+    rows = [[user, user, 1, reward, 0.5] for user, own in rewards.items() for reward in own]
+    evidence = make_evidence(make_log(rows), [1.0, 0.0], [0.0, 1.0])
+    metric = PropensitySensitivity(against="other", factors=(1.0, 1.2, 2.0))
+    assert read_rows(metric, evidence) == pytest.approx(
+        {"factor=1": 1 / 3, "factor=1.2": (1.8 - 1.2) / 3, "factor=2": -1 / 3, "turns": 1.5}
+    )
+    same = replace(evidence, other_policy=evidence.policy)
+    assert [row.value for row in metric.measure(same)] == pytest.approx(
+        [0, 0, 0, math.nan], nan_ok=True
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_gap_of_two_candidates_is_that_of_a_log_in_blocks(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = draw_log(seed).rows
+    propensities = rng.uniform(0.1, 0.3, rows.users.size)
+    metric, chances = PropensitySensitivity(against="other", factors=(1.0, 1.5)), np.eye(6)[:2]
+    log = Log(replace(rows, propensities=propensities))
+    first, second, _ = metric.measure(make_evidence(log, *chances))
+    value = [
+        np.average(rows.rewards[rows.items == item], weights=1 / propensities[rows.items == item])
+        for item in (0, 1)
+    ]
+    assert first.value == pytest.approx(value[0] - value[1])
+    assert second.ci_low < first.ci_low < first.value < first.ci_high < second.ci_high
+    monkeypatch.setattr("recbias.metrics.assumptions._MOST_CELLS", 200)  # a sample of the rows
+    _, sampled, _ = metric.measure(make_evidence(replace(log, size=997), *chances))
+    for name in ("ci_low", "ci_high"):
+        assert vars(sampled)[name] == pytest.approx(vars(second)[name], abs=0.01)
+    assert sampled.ci_high > second.ci_high - 1e-9
+    assert sampled.ci_low < second.ci_low + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bounds_of_two_candidates_hold_the_truth_if_propensities_are_as_wrong_as_assumed(
+    seed: int,
+) -> None:
+    # rows with a click are lost more often of one half of the items, the others of the other half
+    rng, n, relevance = np.random.default_rng(seed), 20000, np.arange(1, 7) / 10
+    users, items = np.sort(rng.integers(60, size=n)), rng.integers(6, size=n)
+    rewards = (rng.random(n) < relevance[items]).astype(float)
+    kept = rng.random(n) < np.where((rewards == 1) == (items < 3), 1.0, 0.6)
+    columns = (users, items, np.ones(n), rewards, np.full(n, 1 / 6))
+    log = make_log(np.stack(columns, axis=1)[kept])
+    candidates = [0.4, 0.2, 0.1, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1, 0.2, 0.4]
+    truth = (np.array(candidates[0]) - candidates[1]) @ relevance
+    naive, assumed, _ = PropensitySensitivity(against="other", factors=(1.0, 1.4)).measure(
+        make_evidence(log, *candidates)
+    )
+    assert not naive.ci_low <= truth <= naive.ci_high
+    assert assumed.ci_low <= truth <= assumed.ci_high
+
+
+def test_clicks_of_two_candidates_over_an_assumed_exponent() -> None:
+    # item 0 is at 1 and 4 3 and 1 times with a click, item 1 1 and 4 times with a click:
+    # 1 / (3 + y) - 1 / (1 + 4 y) with y = 4^-x, 0 at y = 2 / 3
+    shown = [(0, 1, (1, 0, 0)), (0, 4, (0,)), (1, 1, (0,)), (1, 4, (1, 0, 0, 0))]
+    rows = [[item, item, at, reward, 0.5] for item, at, own in shown for reward in own]
+    evidence = make_evidence(make_log(rows), [1.0, 0.0], [0.0, 1.0])
+    metric = ExaminationSensitivity(against="other", exponents=(0.0, 1.0))
+    assert read_rows(metric, evidence) == pytest.approx(
+        {"exponent=0": 1 / 4 - 1 / 5, "exponent=1": 1 / 3.25 - 1 / 2, "turns": math.log(1.5, 4)}
+    )
+    of_all = ExaminationSensitivity(exponents=(0.0,))
+    assert read_rows(of_all, evidence)["exponent=0"] == pytest.approx(1 / 4 - 2 / 9)
+
+
+def test_without_clicks_there_is_no_gap() -> None:
+    rows = draw_log().rows
+    evidence = make_evidence(Log(replace(rows, rewards=0 * rows.rewards)), np.full(6, 1 / 6))
+    *rows_of_gaps, turn = ExaminationSensitivity().measure(evidence)
+    assert [(row.value, row.std) for row in rows_of_gaps] == [(0.0, 0.0)] * len(rows_of_gaps)
+    assert math.isnan(turn.value)
+
+
+def test_a_candidate_against_a_variant() -> None:
+    # weights 2 of item 0: 1 of 2 clicks; the variant b is the last two rows, without a click
+    log = make_log([[0, 0, 1, 1, 0.5], [0, 1, 1, 1, 0.5], [1, 0, 1, 0, 0.5], [1, 1, 1, 0, 0.5]])
+    variants = np.array([*"aabb"], dtype=object)
+    evidence = make_evidence(Log(replace(log.rows, variants=variants)), [1.0, 0.0])
+    evidence = replace(evidence, other_policy=Policy.of_shown("b"))
+    values = read_rows(PropensitySensitivity(against="b", factors=(1.0, 2.0)), evidence)
+    assert values["factor=1"] == pytest.approx(0.5)
+    assert values["factor=2"] == pytest.approx(0.5 / 2.5)  # (1 / 2) / (1 / 2 + 2)
+
+
 def test_without_support_the_gap_is_undefined(recwarn: pytest.WarningsRecorder) -> None:
     log = make_log([[0, 0, 1, 1, 0.5], [1, 1, 2, 0, 0.5], [1, 0, 2, 0, 0.5]])
-    values = read_rows(PropensitySensitivity(), make_evidence_assumptions(log, [0.5, 0.5]))
+    values = read_rows(PropensitySensitivity(), make_evidence(log, [0.5, 0.5]))
     assert all(map(math.isnan, values.values()))
     assert "never shown" in str(recwarn[0].message)
 
@@ -237,112 +310,14 @@ def test_groups_of_what_has_no_value_are_refused(metric: Any, of: Any) -> None:
         metric(groups=Sides(of=of, attribute="g", a="a", b="b"), **settings)
 
 
+def test_groups_of_two_models_are_refused() -> None:
+    sides = Sides(attribute="g", a="a", b="b")
+    for metric in (ExaminationSensitivity, PropensitySensitivity):
+        with pytest.raises(Contradiction, match="groups of one model"):
+            metric(groups=sides, against="other")
+
+
 def test_a_group_that_the_log_does_not_have_is_named() -> None:
     sides = Sides(attribute="g", a="a", b="c")
     with pytest.raises(UnknownName, match="g has no value 'c'"):
-        ExaminationSensitivity(groups=sides).measure(make_evidence_assumptions(draw_log(n=60)))
-
-
-SEEN = Propensity(of="seen")
-
-
-def make_items(propensities: Any) -> Attributes:
-    ids = make_vocabulary("i", len(propensities))
-    return Attributes(ids, pd.DataFrame({"seen": propensities}), "item")
-
-
-def measure(metric: Any, evidence: Evidence) -> list[float]:
-    values: list[float] = metric.values(evidence).round(6).tolist()
-    return values
-
-
-HALF = 1 / math.log2(3)  # the discount of the second rank
-
-
-@pytest.mark.parametrize(
-    ("metric", "snips", "ips"),
-    [
-        # weights 1, 2, 4 of the items 0, 1, 2; the queries have the test items {0, 2} and {1},
-        # the lists are 0, 3, and 3, 1; the mean weight of the test items is 7/3
-        (PropensityRecall, [1 / 5, 1], [3 / 7 / 2, 6 / 7]),
-        (PropensityNDCG, [1 / (4 + HALF), HALF], [3 / 7 / (1 + HALF), 6 / 7 * HALF]),
-        (PropensityMAP, [1 / 5, 1 / 2], [3 / 7 / 2, 6 / 7 / 2]),
-    ],
-)
-def test_rare_test_items_count_more(metric: Any, snips: Any, ips: Any) -> None:
-    evidence = make_evidence(
-        make_lists([[0, 3], [3, 1]]), [[0, 2], [1]], items=make_items([1, 0.5, 0.25, 1]), n_items=4
-    )
-    assert measure(metric(k=2, propensity=SEEN), evidence) == pytest.approx(snips, abs=1e-6)
-    corrected = metric(k=2, propensity=SEEN, estimator="ips")
-    assert measure(corrected, evidence) == pytest.approx(ips, abs=1e-6)
-
-
-@pytest.mark.parametrize("estimator", ["snips", "ips"])
-@pytest.mark.parametrize(
-    ("corrected", "plain"),
-    [(PropensityRecall, Recall), (PropensityNDCG, NDCG), (PropensityMAP, MAP)],
-)
-def test_equal_propensities_correct_nothing(corrected: Any, plain: Any, estimator: str) -> None:
-    rng = np.random.default_rng(0)
-    lists = [rng.permutation(12)[:5].tolist() for _ in range(20)]
-    relevant = [rng.permutation(12)[: rng.integers(0, 9)].tolist() for _ in range(20)]
-    evidence = make_evidence(make_lists(lists), relevant, items=make_items([0.2] * 12), n_items=12)
-    for k in (3, 5, 8, None):
-        np.testing.assert_allclose(
-            corrected(k=k, propensity=SEEN, estimator=estimator).values(evidence),
-            plain(k=k).values(evidence),
-        )
-
-
-def test_popularity_to_a_power_and_the_clip(recwarn: pytest.WarningsRecorder) -> None:
-    # counts 4, 1, 0: propensities 1, 1/2, 0; of 4 test items one has a weight above 3
-    users, items = np.array([0, 1, 2, 3, 0]), np.array([0, 0, 0, 0, 1])
-    ids = make_vocabulary("u", 4), make_vocabulary("i", 3)
-    train = Interactions(
-        users.astype(np.int32), items.astype(np.int32), np.ones(5, np.float32), None, *ids
-    )
-    evidence = make_evidence(make_lists([[0], [1]]), [[0, 1], [1, 2]], n_items=3, train=train)
-    assert measure(PropensityRecall(clip=3.0), evidence) == pytest.approx([1 / 3, 2 / 5])
-    assert "1 of the test items (25.0%) have a propensity below 0.333" in str(recwarn[0].message)
-
-
-@pytest.mark.parametrize("wrong", [0.0, 1.5, math.nan])
-def test_what_is_no_propensity_is_refused(wrong: float) -> None:
-    evidence = make_evidence(make_lists([[0]]), [[1]], items=make_items([1, wrong]), n_items=2)
-    with pytest.raises(OutOfRange, match="the item i1 has the propensity"):
-        PropensityRecall(propensity=SEEN).values(evidence)
-
-
-def test_true_recall_is_recovered_under_the_true_propensities_only() -> None:
-    # users like 40 of 120 items and see them with p; the list shows ten of those that all see
-    # and ten of those that few see, of which it knows twice as many that the users like
-    rng = np.random.default_rng(1)
-    n, n_items = 600, 120
-    p = np.where(np.arange(n_items) < 60, 0.9, 0.25)
-    likes = rng.random((n, n_items)) < 1 / 3
-    scores = likes * np.where(p > 0.5, 0.1, 0.4) + rng.random((n, n_items))
-    lists = np.argsort(-scores, axis=1)[:, :20]
-    truth = np.mean(np.take_along_axis(likes, lists, 1).sum(axis=1) / likes.sum(axis=1))
-    relevant = [np.flatnonzero(row).tolist() for row in likes & (rng.random(likes.shape) < p)]
-    evidence = make_evidence(
-        make_lists(lists.tolist()), relevant, items=make_items(p), n_items=n_items
-    )
-    error = {
-        name: float(np.mean(metric.values(evidence)) - truth)
-        for name, metric in {
-            "snips": PropensityRecall(propensity=SEEN),
-            "ips": PropensityRecall(propensity=SEEN, estimator="ips"),
-            "none": Recall(),
-        }.items()
-    }
-    assert abs(error["snips"]) < 0.01
-    assert abs(error["ips"]) < 0.01
-    assert error["none"] < -0.02
-
-
-def test_an_unknown_column_is_refused_before_training() -> None:
-    evidence = make_evidence(make_lists([[0]]), [[1]], items=make_items([1, 1]), n_items=2)
-    with pytest.raises(UnknownColumn) as raised:
-        PropensityMAP(propensity=Propensity(of="sen")).check(evidence)
-    assert raised.value.where == "propensity.of"
+        ExaminationSensitivity(groups=sides).measure(make_evidence(draw_log(n=60)))

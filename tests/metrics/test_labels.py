@@ -438,6 +438,12 @@ def test_the_corrected_value_is_nearer_to_the_truth_and_its_interval_holds_it(
     assert (corrected["ci_high"] - corrected["ci_low"] > raw["ci_high"] - raw["ci_low"]).all()
 
 
+def test_few_errors_of_the_judge_are_said(tmp_path: Path) -> None:
+    found = run(tmp_path, share=0.05, models=["ItemKNN"])
+    text = " ".join(str(warning) for warning in found.manifest["warnings"])
+    assert "with fewer than 5 the interval may be too narrow" in text
+
+
 def test_groups_gap_test_and_check_are_of_the_corrected_values(audited: Any) -> None:
     by = CORRECTED.replace(")", ", by=gender")
     groups = audited.metrics[audited.metrics["metric"] == f"{by})"]

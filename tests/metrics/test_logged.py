@@ -201,6 +201,39 @@ def test_direct_method_in_a_group(tmp_path: Path) -> None:
     assert (groups[0].std, groups[1].std) == pytest.approx((0, 0.28 * np.sqrt(8 * 4 / 12 / 11)))
 
 
+def test_direct_method_with_the_rewards_of_each_group(
+    tmp_path: Path, stage_warnings: list[str]
+) -> None:
+    """F clicks 9 of 10 times on a, M 2 of 20; F saw b 4 times only, and has all users' 1/8."""
+    shown = [("F", "a", 9, 10), ("F", "b", 1, 4), ("M", "a", 2, 20), ("M", "b", 1, 12)]
+    rows = [(sex, item, at < n) for sex, item, n, of in shown for at in range(of)]
+    log = pd.DataFrame(rows, columns=["sex", "item_id", "reward"]).astype({"reward": int})
+    (tmp_path / "p.csv").write_text("item_id,probability\na,0.5\nb,0.5\n")
+    evidence = _load(log.assign(user_id=range(46)), tmp_path, user_columns=("sex",))
+    metric = PolicyValue(estimator="direct", **PolicyValue(estimator="direct").fit_by("sex"))
+    (row,) = _measure(metric, evidence, GivenPolicy(path=tmp_path / "p.csv"))
+    groups = summarize_groups(row, group_by(evidence.queries.labels, "sex"))
+    values = (0.9 + 1 / 8) / 2, (2 / 20 + 1 / 12) / 2
+    assert [group.value for group in groups] == pytest.approx(values)
+    assert row.value == pytest.approx((14 * values[0] + 32 * values[1]) / 46)
+    # 16 (r - q) / 20 of the rows with a, 16 (r - q) / 12 of those with b
+    squares = 0.8**2 * 20 * 0.1 * 0.9 + (16 / 12) ** 2 * 12 * (1 / 12) * (11 / 12)
+    assert groups[1].std == pytest.approx(np.sqrt(squares / 31))
+    assert any("15.2% of what the candidate shows" in text for text in stage_warnings)  # 7 of 46
+
+
+def test_doubly_robust_with_the_rewards_of_each_group(tmp_path: Path) -> None:
+    """q of user 0 is that of user 1, drawn to that of users 1 and 3, drawn to their mean."""
+    log = pd.DataFrame({"user_id": range(4), "sex": [*"FFMM"], "item_id": "a", "reward": range(4)})
+    (tmp_path / "p.csv").write_text("item_id,probability\na,1\n")
+    evidence = _load(log.assign(propensity=0.5), tmp_path, user_columns=("sex",))
+    policy = GivenPolicy(path=tmp_path / "p.csv")
+    value = _measure(PolicyValue(estimator="dr", rewards_by="sex"), evidence, policy)[0].value
+    # users 0 and 2 (F, M) have 1 and 3 of the others, those the mean 1 of 0 and 2
+    q = [(1 + 10 * 2) / 11, (0 + 10 * 1) / 11, (3 + 10 * 2) / 11, (2 + 10 * 1) / 11]
+    assert value == pytest.approx(np.mean([each + 2 * (at - each) for at, each in enumerate(q)]))
+
+
 def test_lists_of_users_are_a_candidate(tmp_path: Path) -> None:
     (tmp_path / "lists.csv").write_text("user_id,item_id,rank\nu,a,1\nu,b,2\nv,a,1\nv,c,2\n")
     evidence, lists = _load(_LOG, tmp_path), GivenPolicy(path=tmp_path / "lists.csv")

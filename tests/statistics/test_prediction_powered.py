@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.stats import t as student
 
 from recbias.core.dataset import FloatArray
+from recbias.core.measures import compute_wilson_interval
 from recbias.statistics.prediction_powered import (
     Audit,
     HumanLabels,
@@ -172,3 +174,26 @@ def test_raters_count_where_the_audit_is_complete() -> None:
         errors.append(found.audit.estimate(found.values, np.zeros(40, int), 1).items[0, 0])
     assert errors[0] == pytest.approx(0.0, abs=1e-12)
     assert errors[1] > 1e-4
+
+
+def make_audit(rest: FloatArray) -> Audit:
+    none = csr_array((len(rest), 5))
+    return Audit(none, none, np.full(5, 0.2), np.full(5, 0.5), rest)
+
+
+def test_what_drawn_labels_add_to_single_users_is_not_counted_twice() -> None:
+    # draws of +1 and -1: independent users add nothing to the variance of their values, (1/2) / 2,
+    # which holds it already; common ones add 1
+    signs, zero = np.resize([1.0, -1.0], 32), np.zeros(32)
+    values, codes = np.array([0.0, 1.0]), np.zeros(2, dtype=int)
+    apart = make_audit(np.stack([signs, zero])).estimate(values, codes, 1)
+    assert apart.measure_error(0)[0] ** 2 == pytest.approx(0.25)
+    common = make_audit(np.stack([signs, signs])).estimate(values, codes, 1)
+    assert common.measure_error(0)[0] ** 2 == pytest.approx(0.25 + 1)
+
+
+def test_an_interval_near_1_has_at_least_the_variance_of_a_share() -> None:
+    values = np.append(np.full(59, 1.0), 0.97)
+    row = make_audit(np.zeros((60, 32))).summarize(values)
+    expected = compute_wilson_interval(row.value, 60, student.ppf(0.975, 59))
+    assert (row.ci_low, row.ci_high) == pytest.approx(expected)

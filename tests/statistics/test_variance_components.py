@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recbias.core.dataset import AnyArray, FloatArray
-from recbias.statistics.components import (
+from recbias.statistics.decomposition import (
     CrossedDesign,
     compute_sums_of_squares,
     estimate_components,

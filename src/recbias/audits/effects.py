@@ -14,10 +14,16 @@ import numpy as np
 import pandas as pd
 
 from recbias.audits.design import FEWEST, NEUTRAL, PLACEBO, RATIOS, Asked, ProbeSpec
+from recbias.core.dataset import FloatArray
 from recbias.core.errors import MissingEvidence
 from recbias.core.text import flatten_settings, suggest
 from recbias.language.endpoints import ChatReply
-from recbias.statistics.confidence_sequences import Bets, Betting, NormalMixture, find_interval
+from recbias.statistics.confidence_sequences import (
+    Bets,
+    Betting,
+    Exchangeable,
+    find_interval,
+)
 
 _TRUE = {"true", "1", "yes"}
 _TRIED = 20  # answers, or personas, after which an audit that has measured nothing stops
@@ -113,26 +119,27 @@ class Effect:
     e: float = 1.0
     n: int = 0
     verdict: str = ""
-    _units: list[float] = field(default_factory=list, repr=False)
+    _units: list[FloatArray] = field(default_factory=list, repr=False)
 
-    @property
-    def _is_ratio(self) -> bool:
-        return self.effect in RATIOS
-
-    def add(self, unit: float, margin: float) -> None:
-        """Add the effect on a persona, and look."""
-        if math.isnan(unit):
+    def add(self, unit: FloatArray, margin: float) -> None:
+        """Add the effect on a persona, a difference to each control, and look."""
+        if np.isnan(unit).any():
             return
         self._units.append(unit)
-        self.n, values, is_ratio = len(self._units), np.array(self._units), self.effect in RATIOS
-        bets: Bets = Betting(-1.0, 1.0, self.alpha)
-        if is_ratio:
-            bets = NormalMixture(alpha=self.alpha)
-        ends = (float(values.mean()), *find_interval(bets, values, self.alpha))
-        self.estimate, low, high = (
-            math.expm1(min(value, 700.0)) if is_ratio else value for value in ends
-        )
-        self.ci_low, self.ci_high = max(self.ci_low, low), min(self.ci_high, high)
+        self.n, values = len(self._units), np.array(self._units)
+        if self.effect in RATIOS:
+            bets: Bets = Exchangeable()
+            known = math.log1p(self.ci_low) if self.ci_low > -1 else -math.inf
+            low, high = find_interval(bets, values, self.alpha, (known, math.log1p(self.ci_high)))
+            centre, low, high = (
+                math.expm1(min(each, 700.0)) for each in (float(values.mean()), low, high)
+            )
+        else:
+            bets, values = Betting(-1.0, 1.0), values.mean(axis=1)
+            ends = max(self.ci_low, -1.0), min(self.ci_high, 1.0)
+            centre = float(values.mean())
+            low, high = find_interval(bets, values, self.alpha, ends)
+        self.estimate, self.ci_low, self.ci_high = centre, low, high
         self.e = max(self.e, math.exp(min(bets.log_e(values, 0.0)[-1], 700.0)))
         if self.e * self.alpha >= 1:
             self.verdict = self.verdict or "effect"
@@ -238,9 +245,9 @@ class Ledger:
             treated = arms[spec.arms.index((effect.attribute, effect.value))]
             if effect.effect == "overlap":
                 controls = arms[NEUTRAL] + arms[PLACEBO]
-                unit = measure_jaccard(product(controls, treated)) - floor
+                unit = np.array([measure_jaccard(product(controls, treated)) - floor])
             else:
-                unit = _compare(effect.effect, treated, arms[NEUTRAL])
+                unit = _compare(effect.effect, treated, *arms[: spec.first_treated])
             effect.add(unit, measured[effect.effect].margin)
         same = [each for arm, each in shown if arm in {NEUTRAL, PLACEBO}]
         for placebo in self.placebos:  # the later half less the earlier half of equal requests
@@ -261,7 +268,7 @@ class Ledger:
         return pd.DataFrame(self.looks, columns=columns)
 
 
-def _compare(name: str, treated: Sequence[Shown], control: Sequence[Shown]) -> float:
-    """Return the mean of a value less that of others: NaN where one is undefined."""
-    means = [float(np.mean([shown.values[name] for shown in arm])) for arm in (treated, control)]
-    return means[0] - means[1]
+def _compare(name: str, treated: Sequence[Shown], *controls: Sequence[Shown]) -> FloatArray:
+    """Return the mean of a value less that of each control: NaN where one is undefined."""
+    means = [np.mean([shown.values[name] for shown in arm]) for arm in (treated, *controls)]
+    return np.asarray(means[0] - np.array(means[1:]))

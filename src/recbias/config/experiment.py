@@ -30,7 +30,7 @@ from recbias.core.packages import CONVERTER, TRACKERS, require_packages
 from recbias.core.plugins import Device, ReadsModels, SelectedModel
 from recbias.core.registry import Registry, is_file
 from recbias.core.text import normalize_name, suggest
-from recbias.formats.hub import name_hub_file
+from recbias.formats.text_files import name_hub_file
 from recbias.formats.yaml import Document, KeyPath
 
 __all__ = ["DatasetSpec", "Experiment", "PluginSpec", "ReportSpec", "Tune"]

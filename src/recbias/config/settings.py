@@ -35,7 +35,7 @@ from recbias.core.plugins import InputFile, ModelName, OnlyOn, OnlyWith, Selecte
 from recbias.core.registry import is_file as is_plugin_file
 from recbias.core.registry import locate_code
 from recbias.core.text import find_nearest, suggest
-from recbias.formats.hub import fetch_hub_file, is_hub_address, name_hub_file
+from recbias.formats.text_files import fetch_hub_file, is_hub_address, name_hub_file
 from recbias.formats.yaml import Document, KeyPath, Mark, is_file, read_text, suggest_file
 
 Hint: TypeAlias = Any

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 
 from recbias.core.errors import ConfigError, Contradiction, OutOfRange, WrongType
-from recbias.core.grouping import validate_grouping
+from recbias.core.grouping import parse_uncertain_label, validate_grouping
 from recbias.core.measures import Direction, parse_metric
-from recbias.core.plugins import BASELINES, Device, NeedsByParameters, OnlyWith
+from recbias.core.plugins import BASELINES, Device, FitsGroups, NeedsByParameters, OnlyWith
 from recbias.core.text import normalize_name
 from recbias.formats.yaml import KeyPath
 
@@ -210,8 +210,16 @@ class PluginSpec:
 
     @cached_property
     def ungrouped(self) -> PluginSpec:
-        """The metric without its groups, with its name as label."""
-        return replace(self, grouping=None, label=self.name)
+        """The metric without its groups, with its name as label; it may be fitted to them."""
+        plain, grouping = replace(self, grouping=None, label=self.name), self.grouping
+        if not grouping or parse_uncertain_label(grouping.by) is not None:
+            return plain
+        plugin: Any = self.plugin
+        settings = plugin.fit_by(grouping.by) if isinstance(plugin, FitsGroups) else {}
+        if not settings:
+            return plain
+        parameters = {**self.parameters, **settings}
+        return replace(plain, plugin=replace(self.plugin, **settings), parameters=parameters)
 
     @property
     def cutoff(self) -> int | None:

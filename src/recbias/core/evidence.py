@@ -280,7 +280,8 @@ class Evidence:
             ``float64[n_items]``.
         choosing_embeddings: The embeddings of the model that a metric names: in ``chosen_in``, by
             which it chooses members of its groups, or in ``embeddings_of``.
-        policy: What a candidate would show; ``shown`` the same for what was shown.
+        policy: What a candidate would show; ``shown`` the same for what was shown, and
+            ``other_policy`` for the model that a metric names in ``against``.
         log: The log of a dataset of impressions.
         candidates: Which items may be recommended, ``bool[n_items]``.
         odds: The log-odds by which the users pick items, in a synthetic world.
@@ -304,6 +305,7 @@ class Evidence:
     predictions: Predictions | None = None
     policy: Policy | None = None
     shown: Policy | None = None
+    other_policy: Policy | None = None
     log: ImpressionLog | None = None
     candidates: BoolArray | None = None
     odds: Odds | None = None

@@ -474,6 +474,7 @@ def spread_ratio(totals: FloatArray) -> FloatArray:
     d = totals[:, 1:2]
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = totals.sum(axis=0) / d.sum()
+        ratios[1] = 1.0  # not 1 + 1e-16, which would be the ratio where all numerators are 0
         deviations = (totals - ratios * d).sum(axis=1)  # 0 for the denominator
         return np.asarray(ratios[0] + deviations * (d.size / d.sum()))
 

@@ -443,6 +443,14 @@ class NeedsByParameters(Protocol):
 
 
 @runtime_checkable
+class FitsGroups(Protocol):
+    """A metric that fits something to each group of queries for which it is reported."""
+
+    def fit_by(self, label: str) -> Mapping[str, Any]:
+        """Return the settings that change for values by a label."""
+
+
+@runtime_checkable
 class Pools(Protocol):
     """A metric whose value over several datasets follows from counts that add up."""
 

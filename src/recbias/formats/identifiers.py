@@ -115,8 +115,8 @@ def check_ids(  # noqa: PLR0913  what is compared, and how it is said
 _WHOLE = r"^[0-9]+$"
 _SEVERAL = r"^\[.*\]$|^\{.*\}$|^[0-9]+(?:[,;| ]+[0-9]+)+$"
 _ODD = r"^[^\pL\pN]*[\p{Nd}.,']+(?:[eE][+-]?\p{Nd}+)?[^\pL\pN]*$"
-NO_VALUE = r"(?i:nan|<na>|nat|#?n/a)|null|NULL"
-"""How other programs write a missing cell as text; Null is a name."""
+NO_VALUE = r"(?i:nan|<na>|nat|#?n/a)|null|NULL|NA"
+"""How other programs write a missing cell as text, as R does by NA; Null is a name."""
 
 
 def question_ids(ids: Ids, noun: str, name: str) -> None:

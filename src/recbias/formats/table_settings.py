@@ -236,10 +236,11 @@ def _warn_of_labels(
     frame["key"] = frame["folded"].str.strip()
     for value in frame["value"][frame["value"].str.strip().str.fullmatch(NO_VALUE)]:
         warn(f"{column} has the text {value!r} as a value; missing: [{value}] reads it as none")
-    for value in frame["value"][frame["value"].str.fullmatch(_LIST)][:1]:
+    lists = frame["value"][frame["value"].str.fullmatch(_LIST)]
+    for value in lists[:1]:
         remedy = "write the values as a|b"
         warn(f"{column} has lists as text, each of them one value: {shorten(value)}; {remedy}")
-    for mark in ",;" if may_be_joined else "":
+    for mark in ",;" if may_be_joined and lists.empty else "":
         if joined := _find_joined(frame, mark, name):
             remedy = f'separator: {{{name}: "{mark}"}} reads several values from such a cell'
             warn(f"{column} may hold several values in a cell, as in {shorten(joined)}; {remedy}")

@@ -1,4 +1,7 @@
-"""Files of text: UTF-8, plain or gzip, refused where they unpack to too much."""
+"""Files of text: UTF-8, plain or gzip, refused where they unpack to too much.
+
+Files of the Hugging Face hub by their address: ``hf://datasets/OWNER/NAME@REVISION/FILE``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import codecs
 import csv
 import gzip
 import io
+import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from recbias.core.errors import MalformedLine, MissingFile
-from recbias.core.files import has_file, open_input
+from recbias.core.errors import DownloadFailed, MalformedLine, MissingFile, OutOfRange
+from recbias.core.files import has_file, is_offline, open_input
+from recbias.core.packages import require_packages
 
 BOM = codecs.BOM_UTF8
 """The byte order mark that some programs write at the start of UTF-8 text."""
@@ -192,3 +198,67 @@ def shorten(value: object, max_length: int = 60) -> str:
     """
     text = repr(value)
     return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
+
+
+# ---- files of the Hugging Face hub ----
+
+_ADDRESS = re.compile(
+    r"hf://(?P<kind>datasets/|spaces/)?(?P<name>[^/@]+/[^/@]+)(@(?P<revision>[^/]+))?/(?P<file>.+)"
+)
+_STORED = re.compile(
+    r".*/(?P<kind>dataset|space|model)s--(?P<owner>.+?)--(?P<name>[^/]+)"
+    r"/snapshots/(?P<commit>[0-9a-f]{40})/(?P<file>.+)"
+)
+
+
+def is_hub_address(text: str) -> bool:
+    """Return whether a text is the address of a file of the hub."""
+    return text.startswith("hf://")
+
+
+def fetch_hub_file(address: str) -> Path:
+    """Return a file of the hub in its cache on this machine, downloaded if the cache lacks it.
+
+    Without a revision the newest one is asked for; offline it is the one in the cache.
+
+    Raises:
+        OutOfRange: It is not the address of a file.
+        MissingExtra: ``huggingface_hub`` is not installed.
+        DownloadFailed: The hub does not provide it, or the network may not be used.
+    """
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
+        remedy = "give hf://datasets/OWNER/NAME/FILE, or NAME@REVISION"
+        raise OutOfRange(f"{address!r} is not the address of a file", remedy=remedy)
+    require_packages("hf://", "huggingface_hub")
+    from huggingface_hub import hf_hub_download
+
+    try:
+        path: str = hf_hub_download(
+            match["name"],
+            match["file"],
+            repo_type=(match["kind"] or "models/").removesuffix("s/"),
+            revision=match["revision"],
+            endpoint=os.environ.get("HF_ENDPOINT"),
+            local_files_only=is_offline(),
+        )
+    except (OSError, ValueError) as error:
+        state = " and offline it is not asked for" if is_offline() else ""
+        message = f"{address} is not there{state}: {' '.join(str(error).split())}"
+        remedy = "check its owner, name, revision and path; HF_TOKEN opens private ones"
+        raise DownloadFailed(message, remedy=remedy) from error
+    return Path(path)
+
+
+def name_hub_file(path: Path) -> str:
+    """Return the address of a file in the cache of the hub, with its commit; else blank.
+
+    >>> commit = 40 * "a"
+    >>> name_hub_file(Path(f"/c/datasets--shop--clicks/snapshots/{commit}/day/1.csv"))
+    'hf://datasets/shop/clicks@aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/day/1.csv'
+    """
+    match = _STORED.fullmatch(path.as_posix())
+    if match is None:
+        return ""
+    kind = "" if match["kind"] == "model" else f"{match['kind']}s/"
+    return f"hf://{kind}{match['owner']}/{match['name']}@{match['commit']}/{match['file']}"

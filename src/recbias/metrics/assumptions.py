@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from annotated_types import Ge, Gt
@@ -20,22 +20,26 @@ from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, UnknownName
-from recbias.core.evidence import Evidence, Impressions
+from recbias.core.evidence import Evidence, Impressions, Policy
 from recbias.core.grouping import group_by
 from recbias.core.measures import Direction, Measurement, spread_ratio
 from recbias.core.text import suggest
 from recbias.metrics.logged import Weights, get_policy, read_rows, require_positions
-from recbias.statistics.logs import PositionBias as ModelOfPositions
 from recbias.statistics.logs import (
+    GapBound,
+    bound_gap,
     bound_ratio,
     find_turn,
     fit_position_bias,
+    raise_positive,
     tally_positions,
     weigh_worst,
 )
+from recbias.statistics.logs import PositionBias as ModelOfPositions
 
 _TURNS = "turns"  # the target of the row with the value at which a conclusion turns
 _MOST_EXPONENT, _MOST_FACTOR = 5.0, 100.0
+_MOST_CELLS = 2**13  # different rows by which the multipliers of bounds are found
 _Exponent = Annotated[float, Ge(0)]
 _Factor = Annotated[float, Ge(1)]
 
@@ -219,34 +223,107 @@ class Sides:
         return members
 
 
-def _require_of(groups: Sides, of: str) -> None:
-    if groups.of != of:
-        message = f"groups are of {groups.of} here"
-        raise Contradiction(message, where="groups.of", remedy=f"compare groups of {of}")
+def _require_of(groups: Sides | None, of: str) -> None:
+    if groups is None or groups.of != of:
+        found = "candidates" if groups is None else f"groups of {groups.of}"
+        remedy = f"compare groups of {of}"
+        raise Contradiction(f"{found} are compared here", where="groups.of", remedy=remedy)
+
+
+_Rows: TypeAlias = tuple[Impressions, AnyArray, FloatArray]
+"""A block, and the query and the weights on both sides of each row."""
+
+
+class _Compared:
+    """The rows of a log, with the weight of each on both sides of the gap of a candidate.
+
+    The other side is what was shown, or another candidate; with groups of users, the candidate is
+    compared between them.
+    """
+
+    def __init__(
+        self, evidence: Evidence, against: str | None, groups: Sides | None, clip: float | None
+    ) -> None:
+        self.evidence, self.lacks_support = evidence, False
+        self._members = None if groups is None else groups.find(evidence)
+        self._shown = Policy.of_shown() if against is None else evidence.other_policy
+        if self._shown is None:
+            evidence.need("other_policy")
+        self._sides = [Weights(evidence, clip)]
+        if self.has_two_candidates:
+            other = replace(evidence, policy=self._shown)
+            self._sides.append(Weights(other, clip))
+
+    @property
+    def has_two_candidates(self) -> bool:
+        """Whether both sides depend on the propensities of the same rows."""
+        return self._members is None and not self._shown.is_shown  # type: ignore[union-attr]
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the sides are groups of users."""
+        return self._members is not None
+
+    def read(self) -> Iterator[_Rows]:
+        """Yield blocks with the query and the weights of each row, ``float64[2, n]``."""
+        for block, queries in read_rows(self.evidence):
+            weights = []
+            for side in self._sides:
+                contexts, own = side.weigh(block, queries)
+                self.lacks_support |= side.lacks_support(block, contexts)
+                weights.append(own)
+            yield block, queries, self._complete(block, queries, weights)
+
+    def _complete(
+        self, block: Impressions, queries: AnyArray, weights: list[FloatArray]
+    ) -> FloatArray:
+        if self._members is not None:
+            return np.asarray(self._members[queries].T * weights[0])
+        if len(weights) == 1:
+            variant = self._shown.variant  # type: ignore[union-attr]
+            is_other = block.variants == variant if variant else np.ones(queries.size)
+            weights = [*weights, np.asarray(is_other, dtype=np.float64)]
+        return np.stack(weights)
+
+    def warn(self) -> None:
+        """Say what is worth knowing of the weights."""
+        for side in self._sides:
+            side.warn()
+        if self.lacks_support:
+            message = "undefined, because a candidate shows what was never shown"
+            warn(f"{self.evidence.metric}: {message}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExaminationSensitivity(_OfLog):
-    """The gap of two groups over an assumed position bias, and where its sign turns.
+    """A gap over an assumed position bias, and where its sign turns.
 
         e_p = p^(-η),    clicks  Σ_a r / Σ_a e_p - Σ_b r / Σ_b e_p
                          exposure  ( Σ_a e_p - Σ_b e_p ) / Σ e_p
 
-    over the impressions of each group: clicks by expected examination, or shares of the exposure.
+    over the impressions of each group of users or items: clicks by expected examination, or shares
+    of the exposure. Without groups, the clicks of a candidate are compared with those of what was
+    shown or of another candidate, where each row counts by its weight of importance π(a | x) / p:
+
+        Σ w r / Σ w e_p - Σ v r / Σ v e_p
+
     There is a row for each exponent η, and the row ``turns`` with the least η at which the gap has
     not the sign that it has at the first one; undefined up to 5.
 
     Args:
-        groups: The groups; of items for ``exposure``.
+        groups: The groups; of items for ``exposure``. By default a candidate is compared.
+        against: The label of the model with which the candidate is compared; by default all that
+            was shown.
         count: What is compared.
         exponents: The exponents; 0 is no position bias, 1 is the rank itself.
 
     Raises:
-        MissingEvidence: The log has no positions.
+        MissingEvidence: The log has no positions, or no propensities for a candidate.
         UnknownName: There is no such group.
 
     Range:
-        any number; undefined for users without impressions of the groups.
+        any number; undefined for users without impressions of the groups, and where a candidate
+        shows what the log never shows.
 
     Source:
         Joachims, Swaminathan and Schnabel, "Unbiased learning-to-rank with biased feedback", WSDM
@@ -256,28 +333,52 @@ class ExaminationSensitivity(_OfLog):
     direction: ClassVar[Direction] = "none"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "shown"})
 
-    groups: Sides
+    groups: Sides | None = None
+    against: str | None = None
     count: Literal["clicks", "exposure"] = "clicks"
     exponents: tuple[_Exponent, ...] = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
     def __post_init__(self) -> None:
-        """Refuse the exposure of users, who are not shown."""
+        """Refuse the exposure of users, who are not shown, and groups of two models."""
         if self.count == "exposure":
             _require_of(self.groups, "items")
+        _refuse_both(self.groups, self.against)
 
     def needs_now(self) -> frozenset[str]:
         """Return the needs, with the items that hold the groups; users have labels."""
+        if self.groups is None:
+            return frozenset({"log", "policy"})
         return frozenset({"log", "shown", *(["items"] * (self.groups.of == "items"))})
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap at each exponent, and the exponent at which it turns."""
-        policy = get_policy(evidence, "shown")
         require_positions(evidence, "examination_sensitivity")
-        members, n = self.groups.find(evidence), len(evidence.queries)
+        if self.groups is not None:
+            return self._measure_sides(evidence, self._read_groups(evidence, self.groups))
+        undefined = _leave_undefined(self._targets, len(evidence.queries))
+        if get_policy(evidence, "policy").is_shown:
+            return undefined
+        compared = _Compared(evidence, self.against, None, None)
+        rows = self._measure_sides(evidence, compared.read())
+        compared.warn()
+        return undefined if compared.lacks_support else rows
+
+    @property
+    def _targets(self) -> list[str]:
+        return [f"exponent={exponent:g}" for exponent in self.exponents]
+
+    def _read_groups(self, evidence: Evidence, groups: Sides) -> Iterator[_Rows]:
+        """Yield blocks with the query of each row, and whether it is of a and of b."""
+        variant, members = get_policy(evidence, "shown").variant, groups.find(evidence)
+        for block, queries in read_rows(evidence, variant):
+            sides = members[block.items if groups.of == "items" else queries]
+            yield block, queries, sides.T.astype(np.float64)
+
+    def _measure_sides(self, evidence: Evidence, blocks: Iterator[_Rows]) -> list[Measurement]:
+        n = len(evidence.queries)
         totals = np.zeros((len(self.exponents), n, 4 if self.count == "clicks" else 2))
         shown, rewards = np.zeros((3, 1)), np.zeros(2)
-        for block, queries in read_rows(evidence, policy.variant):
-            sides = members[block.items if self.groups.of == "items" else queries].T.astype(float)
+        for block, queries, sides in blocks:
             more = int(block.positions.max()) + 1 - shown.shape[1]
             shown = np.pad(shown, ((0, 0), (0, max(more, 0))))
             for at, side in enumerate((*sides, np.ones(queries.size))):
@@ -290,8 +391,8 @@ class ExaminationSensitivity(_OfLog):
         find_gap = partial(self._find_gap, shown[:, 1:], rewards)
         turn = find_turn(find_gap, self.exponents[0], _MOST_EXPONENT)
         rows = [
-            _measure_gap(evidence, total, f"exponent={exponent:g}")
-            for total, exponent in zip(totals, self.exponents, strict=True)
+            _measure_gap(evidence, total, target)
+            for total, target in zip(totals, self._targets, strict=True)
         ]
         return [*rows, _describe_turn(turn, n)]
 
@@ -313,7 +414,19 @@ class ExaminationSensitivity(_OfLog):
         return float((a - b) / total)
 
 
-def _measure_gap(evidence: Evidence, totals: FloatArray, target: str = "") -> Measurement:
+def _refuse_both(groups: Sides | None, against: str | None) -> None:
+    if groups is not None and against is not None:
+        message = "either groups of one model are compared or two models"
+        raise Contradiction(message, where="against", remedy="leave out groups or against")
+
+
+def _leave_undefined(targets: Sequence[str], n: int) -> list[Measurement]:
+    return [Measurement(math.nan, 0, n, target=target) for target in (*targets, _TURNS)]
+
+
+def _measure_gap(
+    evidence: Evidence, totals: FloatArray, target: str = "", shift: float = 0.0
+) -> Measurement:
     """Return the ratio of the first two columns of ``float64[q, 2 or 4]``, minus the others'.
 
     A user may add to both ratios: with one kind of rows only, its part of the other is its mean.
@@ -321,7 +434,7 @@ def _measure_gap(evidence: Evidence, totals: FloatArray, target: str = "") -> Me
     is_defined = totals[:, 1::2].any(axis=1)
     first, *others = np.hsplit(totals[is_defined], totals.shape[1] // 2)
     values = np.full(len(totals), np.nan)
-    values[is_defined] = spread_ratio(first) - sum(map(spread_ratio, others))
+    values[is_defined] = spread_ratio(first) - sum(map(spread_ratio, others)) + shift
     return replace(evidence.measure_queries(values), target=target, units=None)
 
 
@@ -337,15 +450,21 @@ class PropensitySensitivity(_OfLog):
 
         value(Γ) = [ min, max ] of  Σ λ w r / Σ λ w   over all  1/Γ ≤ λ_i ≤ Γ,    w = π(a | x) / p
 
-    The gap is that of the candidate's value (``snips``) to the mean reward of what was shown, or
-    between two groups of users. Each true propensity may be anywhere from p / Γ to p Γ. There is a
-    row for each factor Γ: the value is the bound of the gap on the side of the other sign, and the
-    interval holds both bounds and the sampling of users. The row ``turns`` is the least Γ at which
-    the bounds, without the sampling, hold 0; undefined above 100. The bounds of two groups are
-    exact. It is undefined of the model ``shown``.
+    The gap is that of the candidate's value (``snips``) to the mean reward of what was shown, to
+    another candidate, or between two groups of users. Each true propensity may be anywhere from
+    p / Γ to p Γ. There is a row for each factor Γ: the value is the bound of the gap on the side
+    of the other sign, and the interval holds both bounds and the sampling of users. The row
+    ``turns`` is the least Γ at which the bounds, without the sampling, hold 0; undefined above
+    100. It is undefined of the model ``shown``.
+
+    Two candidates are paired: a row has the same λ for both, and Σ λ w = Σ w for each, because
+    under the true propensities, too, the probabilities of a candidate add up to 1. Bounds are the
+    smallest that hold for every λ (of two candidates, nearly so with over 8,192 different rows).
 
     Args:
         groups: The groups of users; by default the candidate is compared with what was shown.
+        against: The label of the model with which the candidate is compared, another candidate or
+            a variant; by default all that was shown.
         factors: The factors.
         clip: The largest weight; larger ones are cut.
 
@@ -354,59 +473,55 @@ class PropensitySensitivity(_OfLog):
         UnknownName: There is no such group.
 
     Range:
-        any number; undefined where the candidate shows what the log never shows.
+        any number; undefined where a candidate shows what the log never shows.
 
     Source:
         Tan, JASA 2006 (the marginal sensitivity model); Zhao, Small and Bhattacharya, "Sensitivity
         analysis for inverse probability weighting estimators via the percentile bootstrap", JRSS B
-        2019 (the bounds, by sorting).
+        2019 (the bounds, by sorting); Dorn and Guo, "Sharp sensitivity analysis for inverse
+        propensity weighting via quantile balancing", JASA 2023 (weights that keep their sums).
     """
 
     direction: ClassVar[Direction] = "none"
     needs: ClassVar[frozenset[str]] = frozenset({"log", "policy"})
 
     groups: Sides | None = None
+    against: str | None = None
     factors: tuple[_Factor, ...] = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
     clip: Annotated[float, Gt(0)] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse groups of items, of which a candidate has no value."""
+        """Refuse groups of items, of which a candidate has no value, and groups of two models."""
         if self.groups is not None:
             _require_of(self.groups, "users")
+        _refuse_both(self.groups, self.against)
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the gap with its bounds at each factor, and the factor at which it turns."""
-        policy = get_policy(evidence, "policy")
         n, targets = len(evidence.queries), [f"factor={factor:g}" for factor in self.factors]
-        undefined = [Measurement(math.nan, 0, n, target=target) for target in (*targets, _TURNS)]
-        if policy.is_shown:
-            return undefined
-        weights = Weights(evidence, self.clip)
-        gap = _Gap(evidence, weights, self.groups)
-        weights.warn()
-        if gap.lacks_support:
-            warn(f"{evidence.metric}: undefined, because the candidate shows what was never shown")
-            return undefined
+        if get_policy(evidence, "policy").is_shown:
+            return _leave_undefined(targets, n)
+        compared = _Compared(evidence, self.against, self.groups, self.clip)
+        gap = _GapOfTwo(compared) if compared.has_two_candidates else _Gap(compared)
+        compared.warn()
+        if compared.lacks_support:
+            return _leave_undefined(targets, n)
         rows = [
             replace(row, target=target)
             for row, target in zip(gap.measure(self.factors), targets, strict=True)
         ]
-        turn = find_turn(gap.find_worst, 0.0, math.log(_MOST_FACTOR))
+        turn = find_turn(gap.find_worst, 0.0, math.log(_MOST_FACTOR), n_steps=1)
         return [*rows, _describe_turn(math.exp(turn), n)]
 
 
 class _Gap:
     """The value of a candidate minus what was shown, or in one group minus another."""
 
-    def __init__(self, evidence: Evidence, weights: Weights, groups: Sides | None) -> None:
-        self._evidence, self._weights = evidence, weights
-        self._members = None if groups is None else groups.find(evidence)
+    def __init__(self, compared: _Compared) -> None:
+        self._compared = compared
         self._tables = _Rewards(), _Rewards()
-        _, missing = weights.find_support()
-        self.lacks_support = False
-        for block, queries, contexts, weight in weights.read():
-            self.lacks_support |= bool(missing[contexts].any())
-            for table, side in zip(self._tables, self._weigh(queries, weight), strict=True):
+        for block, _, sides in compared.read():
+            for table, side in zip(self._tables, sides, strict=True):
                 table.add(block.rewards, side)
 
     def find_worst(self, log_factor: float) -> float:
@@ -417,10 +532,10 @@ class _Gap:
 
     def measure(self, factors: Sequence[float]) -> list[Measurement]:
         """Return the gap, with the interval of its bounds at each factor."""
-        totals = np.zeros((len(factors), 2, len(self._evidence.queries), 4))
+        evidence = self._compared.evidence
+        totals = np.zeros((len(factors), 2, len(evidence.queries), 4))
         bounds = [self._bound(factor) for factor in factors]
-        for block, queries, _, weight in self._weights.read():
-            sides = self._weigh(queries, weight)
+        for block, queries, sides in self._compared.read():
             for at, end, side in itertools.product(range(len(factors)), (0, 1), (0, 1)):
                 highest = end != side  # the gap is lowest with a lowest and b highest
                 bound = bounds[at][side][int(highest)]
@@ -430,26 +545,24 @@ class _Gap:
                     totals[at, end, :, column] += np.bincount(queries, part, len(totals[at, end]))
         rows = []
         for factor, ends in zip(factors, totals, strict=True):
-            least, most = (_measure_gap(self._evidence, total) for total in ends)
-            worst = self.find_worst(math.log(factor))
-            row = Measurement(worst, least.n, least.undefined, own_interval=True)
-            rows.append(replace(row, ci_low=least.ci_low, ci_high=most.ci_high))
+            least, most = (_measure_gap(evidence, total) for total in ends)
+            rows.append(_join_ends(least, most, self.find_worst(math.log(factor))))
         return rows
-
-    def _weigh(self, queries: AnyArray, weights: FloatArray) -> FloatArray:
-        """Return the weight of each row on both sides, ``float64[2, n]``."""
-        if self._members is None:
-            return np.stack([weights, np.ones(weights.size)])
-        return np.asarray(self._members[queries].T * weights)
 
     def _limit(self, side: int, factor: float) -> float:
         """Return the factor of a side; what was shown needs no propensities."""
-        return 1.0 if side and self._members is None else factor
+        return factor if self._compared.has_groups or not side else 1.0
 
     def _bound(self, factor: float) -> tuple[tuple[float, float], ...]:
         return tuple(
             table.bound(self._limit(side, factor)) for side, table in enumerate(self._tables)
         )
+
+
+def _join_ends(least: Measurement, most: Measurement, worst: float) -> Measurement:
+    """Return the row of a factor from the lowest and the highest gap."""
+    row = Measurement(worst, least.n, least.undefined, own_interval=True)
+    return replace(row, ci_low=least.ci_low, ci_high=most.ci_high)
 
 
 class _Rewards:
@@ -468,3 +581,61 @@ class _Rewards:
     def bound(self, factor: float) -> tuple[float, float]:
         """Return the least and the largest mean."""
         return bound_ratio(self._weights, self._rewards, factor)
+
+
+class _GapOfTwo:
+    """The value of a candidate minus that of another one, by the same propensities.
+
+    The multipliers of the bounds are found on some thousands of rows; the bounds at the factors
+    are over all rows, and hold with any multipliers.
+    """
+
+    def __init__(self, compared: _Compared) -> None:
+        self._compared = compared
+        self._sums, every = np.zeros(2), 1
+        cells: FloatArray = np.empty((4, 0))  # both weights, the reward, and how many rows
+        for block, _, sides in compared.read():
+            self._sums += sides.sum(axis=1)
+            rows = np.stack([*sides, block.rewards, np.full(block.rewards.size, float(every))])
+            rows = rows[:, sides.any(axis=0)][:, ::every]
+            distinct, codes = np.unique(
+                np.hstack([cells[:3], rows[:3]]), axis=1, return_inverse=True
+            )
+            counts = np.bincount(codes.ravel(), np.append(cells[3], rows[3]))
+            cells = np.vstack([distinct, counts])
+            while cells.shape[1] > _MOST_CELLS:
+                cells, every = cells[:, ::2] * [[1.0], [1.0], [1.0], [2.0]], 2 * every
+        self._cells = cells
+        low, _ = self._bound(1.0)
+        self._is_positive = low.value > 0
+
+    def _bound(self, factor: float) -> tuple[GapBound, GapBound]:
+        return bound_gap(self._cells[:2], self._cells[2], factor, self._cells[3])
+
+    def find_worst(self, log_factor: float) -> float:
+        """Return the bound of the gap that is nearest to the other sign."""
+        low, high = self._bound(math.exp(log_factor))
+        return low.value if self._is_positive else high.value
+
+    def measure(self, factors: Sequence[float]) -> list[Measurement]:
+        """Return the gap, with the interval of its bounds at each factor."""
+        evidence, bounds = self._compared.evidence, [self._bound(factor) for factor in factors]
+        totals = np.zeros((len(factors), 2, len(evidence.queries), 4))
+        for block, queries, sides in self._compared.read():
+            for (at, factor), end in itertools.product(enumerate(factors), (0, 1)):
+                _, *multipliers = bounds[at][end]
+                terms = sides * (block.rewards - np.array(multipliers)[:, None])
+                gap = (terms / self._sums[:, None])[0] - (terms / self._sums[:, None])[1]
+                raised = raise_positive(gap if end else -gap, factor)
+                parts = (raised * terms[0], sides[0], raised * terms[1], sides[1])
+                for column, part in enumerate(parts):
+                    totals[at, end, :, column] += np.bincount(queries, part, len(totals[at, end]))
+        rows = []
+        for ends, found in zip(totals, bounds, strict=True):
+            least, most = (
+                _measure_gap(evidence, total, shift=bound.a - bound.b)
+                for total, bound in zip(ends, found, strict=True)
+            )
+            worst = least if self._is_positive else most
+            rows.append(_join_ends(least, most, worst.value))
+        return rows

@@ -456,6 +456,10 @@ def _report_correction(evidence: Evidence, corrected: Correction, row: Measureme
     if not 0 <= row.value <= 1:
         message = f"the corrected value {row.value:.4g} is not within 0 and 1: label more items"
         warn(f"{evidence.metric}: {message}")
+    if corrected.n_wrong < LEAST and (corrected.audit.sampled < 1).any():
+        message = f"people contradict {corrected.n_wrong} labels of {n:,} recommended items"
+        reason = f"with fewer than {LEAST} the interval may be too narrow; label more items"
+        warn(f"{evidence.metric}: {message}: {reason}")
     codes = np.zeros(corrected.values.size, dtype=np.int64)
     parts = corrected.audit.estimate(corrected.values, codes, 1).describe(0)
     for name, value in {"lambda": corrected.lam, **parts}.items():

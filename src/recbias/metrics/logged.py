@@ -7,10 +7,10 @@ intervals and tests have the users as units, and a group of users has a ratio of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Gt
@@ -35,6 +35,8 @@ from recbias.statistics.logs import (
 
 _ROUNDING = 1e-9
 _PRIOR = 10.0  # impressions with the mean reward of the position, which an expected reward counts
+_FEWEST = 10  # impressions by which the reward of an item in a group is estimated
+_MOST_CELLS = 2**26  # of items, positions and groups
 
 
 class _LogMetric(InheritsSections):
@@ -235,25 +237,34 @@ def require_positions(evidence: Evidence, what: str) -> None:
 
 
 class _Survey:
-    """The impressions and rewards of each item at each position, of two halves of the users."""
+    """The impressions and rewards of each item at each position, of parts of the users.
 
-    def __init__(self, evidence: Evidence) -> None:
+    A part is a half of the users of a stratum: ``2 * stratum + user % 2``.
+    """
+
+    def __init__(self, evidence: Evidence, strata: AnyArray | None = None) -> None:
+        self._strata = strata
         n_items = len(evidence.item_ids)
-        self.n = np.zeros((2, n_items, 1))
-        self.rewards = np.zeros((2, n_items, 1))
+        n_parts = 2 if strata is None else 2 * (int(strata.max(initial=0)) + 1)
+        self.n = np.zeros((n_parts, n_items, 1))
+        self.rewards = np.zeros((n_parts, n_items, 1))
         self.range = (math.inf, -math.inf)
-        for block, _ in read_rows(evidence):
+        for block, queries in read_rows(evidence):
             if (more := int(block.positions.max(initial=0)) + 1 - self.n.shape[2]) > 0:
                 pad = ((0, 0), (0, 0), (0, more))
                 self.n, self.rewards = np.pad(self.n, pad), np.pad(self.rewards, pad)
-            cells = np.ravel_multi_index(
-                (block.users % 2, block.items, block.positions), self.n.shape
-            )
+            parts = self.find_parts(block, queries)
+            cells = np.ravel_multi_index((parts, block.items, block.positions), self.n.shape)
             size, shape = self.n.size, self.n.shape
             self.n += np.bincount(cells, minlength=size).reshape(shape)
             self.rewards += np.bincount(cells, block.rewards, minlength=size).reshape(shape)
             ends = float(block.rewards.min()), float(block.rewards.max())
             self.range = min(self.range[0], ends[0]), max(self.range[1], ends[1])
+
+    def find_parts(self, block: Impressions, queries: AnyArray) -> AnyArray:
+        """Return the part of the user of each row."""
+        halves = np.asarray(block.users % 2)
+        return halves if self._strata is None else halves + 2 * self._strata[queries]
 
     @property
     def positions(self) -> AnyArray:
@@ -265,20 +276,35 @@ class _Survey:
         """Which item was shown at which position, ``bool[n_items, n_positions]``."""
         return np.asarray(self.n.sum(axis=0) > 0)
 
-    def expect(self, *, cross: bool) -> FloatArray:
-        """Return the expected reward of an item at a position, for each half of the users.
+    @cached_property
+    def by_stratum(self) -> FloatArray:
+        """The impressions of each stratum, ``float64[s, n_items, n_positions]``."""
+        return np.asarray(self.n[0::2] + self.n[1::2])
 
-        Either the mean reward, or that of the other half, drawn towards the mean of the position:
+    def expect(self, *, cross: bool) -> FloatArray:
+        """Return the expected reward of an item at a position, for each part of the users.
+
+        Either the mean reward in the stratum, or in all where it has fewer than 10 impressions; or
+        that of the other half of the users, drawn towards the mean of the position, and with
+        several strata that of the other half of the stratum, drawn towards the former:
 
             q = ( Σ r + 10 m ) / ( n + 10 ),    m: the mean reward at the position
         """
         if not cross:
             n, rewards = (cells.sum(axis=0) for cells in (self.n, self.rewards))
-            return np.broadcast_to(rewards / np.maximum(n, 1.0), self.n.shape)
-        n, rewards = self.n[::-1], self.rewards[::-1]
-        shown = n.sum(axis=1, keepdims=True)
-        mean = rewards.sum(axis=1, keepdims=True) / np.maximum(shown, 1.0)
-        return np.asarray((rewards + _PRIOR * mean) / (n + _PRIOR))
+            q = rewards / np.maximum(n, 1.0)
+            if self._strata is not None:
+                own = (self.rewards[0::2] + self.rewards[1::2]) / np.maximum(self.by_stratum, 1.0)
+                q = np.repeat(np.where(self.by_stratum < _FEWEST, q, own), 2, axis=0)
+            return np.broadcast_to(q, self.n.shape)
+        shape = (-1, 2, *self.n.shape[1:])
+        n, rewards = (cells.reshape(shape)[:, ::-1] for cells in (self.n, self.rewards))
+        shown, total = n.sum(axis=0), rewards.sum(axis=0)
+        mean = total.sum(axis=1, keepdims=True) / np.maximum(shown.sum(axis=1, keepdims=True), 1.0)
+        q = (total + _PRIOR * mean) / (shown + _PRIOR)
+        if self._strata is not None:
+            q = ((rewards + _PRIOR * q) / (n + _PRIOR)).reshape(self.n.shape)
+        return np.asarray(q)
 
 
 class _Candidate:
@@ -338,6 +364,7 @@ class Weights:
         *,
         is_direct: bool = False,
         lists: bool = False,
+        strata: AnyArray | None = None,
     ) -> None:
         if not (is_direct or evidence.log.has_propensities):  # type: ignore[union-attr]
             message = "the log has no propensities, by which a candidate could be valued"
@@ -345,7 +372,7 @@ class Weights:
             raise MissingEvidence(message, remedy=remedy)
         policy: Policy = evidence.policy  # type: ignore[assignment]
         self._evidence, self._clip, self._lists = evidence, clip, lists
-        self.survey = _Survey(evidence)
+        self.survey = _Survey(evidence, strata)
         self.candidate = _Candidate(policy, self.survey)
         self._covered = np.isin(np.arange(self.survey.n.shape[2]), self.candidate.positions)
         if left := [at for at in self.survey.positions.tolist() if not self._covered[at]]:
@@ -355,17 +382,23 @@ class Weights:
         self._shares = self._divide_shares() if is_direct else None
 
     def _divide_shares(self) -> FloatArray:
-        """Return the weight of each item at each position by shares, ``float64[items, p]``."""
-        candidate, shown = self.candidate, self.survey.n.sum(axis=0)
-        n_contexts = candidate.sum_contexts(candidate.probabilities).size
-        counts = np.zeros(n_contexts)
-        for block, _ in self._read_covered():
-            counts += np.bincount(candidate.find_contexts(block) % n_contexts, None, n_contexts)
+        """Return the weight of each item at each position by shares, ``float64[s, items, p]``."""
+        candidate, shown = self.candidate, self.survey.by_stratum
+        size = candidate.sum_contexts(candidate.probabilities).size
+        counts = np.zeros(len(shown) * size)
+        for block, queries in self._read_covered():
+            contexts = candidate.find_contexts(block) % size
+            contexts += self.survey.find_parts(block, queries) // 2 * size
+            counts += np.bincount(contexts, None, counts.size)
         inside = candidate.items >= 0
-        wanted = np.zeros_like(shown)
         cells = candidate.items[inside], candidate.positions[inside]
-        wanted_rows = (candidate.probabilities * counts[candidate.context_of])[inside]
-        np.add.at(wanted, cells, wanted_rows)
+        wanted = np.zeros(shown.shape)
+        for own, n in zip(wanted, counts.reshape(-1, size), strict=True):
+            np.add.at(own, cells, (candidate.probabilities * n[candidate.context_of])[inside])
+        if len(shown) > 1 and (few := float(wanted[shown < _FEWEST].sum())):
+            message = f"{few / wanted.sum():.1%} of what the candidate shows was shown to a group"
+            reason = f"fewer than {_FEWEST} times: there, its rewards are those of all users"
+            warn(f"{self._evidence.metric}: {message} {reason}")
         return np.asarray(wanted / np.maximum(shown, 1.0))
 
     def _read_covered(self) -> Iterator[tuple[Impressions, AnyArray]]:
@@ -386,22 +419,36 @@ class Weights:
     def read(self) -> Iterator[tuple[Impressions, AnyArray, AnyArray, FloatArray]]:
         """Yield blocks with the query, the context and the weight of each row."""
         for block, queries in self._read_covered():
-            contexts = self.candidate.find_contexts(block)
-            if self._shares is not None:
-                weights = self._shares[block.items, block.positions]
-            else:
-                weights = self.candidate.find(block, contexts) / block.propensities
-                certain = np.flatnonzero(block.propensities == 1)
-                pairs = np.stack([contexts[certain], block.items[certain]])
-                self._certain = np.unique(np.hstack([self._certain, pairs]), axis=1)
-            if np.isnan(weights).any():
-                message = "some rows of the log have no propensity"
-                raise MissingEvidence(message, remedy="give each row its propensity")
-            if self._clip is not None:
-                self.n_clipped += int((weights > self._clip).sum())
-                weights = np.minimum(weights, self._clip)
-            self.n_rows += weights.size
-            yield block, queries, contexts, weights
+            yield block, queries, *self.weigh(block, queries)
+
+    def weigh(self, block: Impressions, queries: AnyArray) -> tuple[AnyArray, FloatArray]:
+        """Return the context and the weight of each row; 0 where the candidate has nothing."""
+        contexts = self.candidate.find_contexts(block)
+        if self._shares is not None:
+            strata = self.survey.find_parts(block, queries) // 2
+            weights = self._shares[strata, block.items, block.positions]
+        else:
+            weights = self.candidate.find(block, contexts) / block.propensities
+            certain = np.flatnonzero(block.propensities == 1)
+            pairs = np.stack([contexts[certain], block.items[certain]])
+            self._certain = np.unique(np.hstack([self._certain, pairs]), axis=1)
+        if np.isnan(weights).any():
+            message = "some rows of the log have no propensity"
+            raise MissingEvidence(message, remedy="give each row its propensity")
+        if self._clip is not None:
+            self.n_clipped += int((weights > self._clip).sum())
+            weights = np.minimum(weights, self._clip)
+        self.n_rows += weights.size
+        return contexts, weights
+
+    def lacks_support(self, block: Impressions, contexts: AnyArray) -> bool:
+        """Return whether the candidate shows there what the log never shows."""
+        _, missing = self._support
+        return bool((missing[contexts] * self._covered[block.positions]).any())
+
+    @cached_property
+    def _support(self) -> tuple[FloatArray, FloatArray]:
+        return self.find_support()
 
     def warn(self) -> None:
         """Say how many weights were cut, and which propensities cannot be."""
@@ -416,6 +463,15 @@ class Weights:
             warn(f"{metric}: {share:.2%} of the weights were above {self._clip:g} and cut")
 
 
+def _find_strata(evidence: Evidence, label: str) -> AnyArray | None:
+    """Return the group of each query, 0 if it has none; None where there are too many."""
+    strata = group_by(evidence.queries.labels, label).codes + 1
+    if (int(strata.max()) + 1) * len(evidence.item_ids) > _MOST_CELLS:
+        warn(f"{evidence.metric}: {label} has too many groups: rewards are those of all users")
+        return None
+    return strata
+
+
 @dataclass(frozen=True, kw_only=True)
 class PolicyValue(InheritsSections):
     """The mean reward that a candidate would have had, from a log of another policy.
@@ -426,9 +482,11 @@ class PolicyValue(InheritsSections):
     ``p`` is the logged propensity, ``q`` the mean reward of the item at the position, and
     ``q_π = Σ_a π(a | x) q(x, a)``. For ``dr``, ``q`` is that of the other half of the users, drawn
     towards the mean of the position. ``direct`` needs no propensities, and is right only if users
-    who were shown an item at a position do not differ from the others. ``q`` is that of all users:
-    groups of users differ by what they would be shown alone, not by how they react to it, and the
-    interval of a group counts the error of ``q`` by its own rows.
+    who were shown an item at a position do not differ from the others. With ``rewards_by`` each
+    group of users has a ``q`` of its own, so that groups may react differently, and users need not
+    differ within a group only; the value is the mean over all users. Values by group (``by:``)
+    have it by that label. An item that a group was shown fewer than 10 times at a position has
+    there the ``q`` of all users (``direct``), or is drawn towards it (``dr``).
 
     These are of an impression. ``iips``, ``rips``, ``sips`` and ``slate_pi`` are of the sum over a
     request: by position, by the items above too (reward interaction), by the whole list, and by
@@ -441,6 +499,8 @@ class PolicyValue(InheritsSections):
     Args:
         estimator: The estimator.
         clip: The largest weight; larger ones are cut, which is said, and lowers the value.
+        rewards_by: The label of the users by whose groups rewards are estimated; by default that
+            of ``by:``.
 
     Range:
         any number; undefined without support.
@@ -456,6 +516,12 @@ class PolicyValue(InheritsSections):
 
     estimator: Estimator = "snips"
     clip: Annotated[Annotated[float, Gt(0)] | None, OnlyWith("estimator", *WEIGHTED)] = None
+    rewards_by: Annotated[str | None, OnlyWith("estimator", "direct", "dr")] = None
+
+    def fit_by(self, label: str) -> Mapping[str, Any]:
+        """Return the settings for values by a label: rewards are estimated by group."""
+        is_fitted = self.estimator in {"direct", "dr"} and self.rewards_by is None
+        return {"rewards_by": label} if is_fitted else {}
 
     def measure(self, evidence: Evidence) -> Sequence[Measurement]:
         """Return the value, or its bounds."""
@@ -470,21 +536,22 @@ class PolicyValue(InheritsSections):
                 )
                 totals += _add_by_query(queries, terms, len(totals))
             return [measure_ratio(evidence, totals)]
-        weights = Weights(evidence, self.clip, is_direct=is_direct, lists=lists)
+        strata = None if self.rewards_by is None else _find_strata(evidence, self.rewards_by)
+        weights = Weights(evidence, self.clip, is_direct=is_direct, lists=lists, strata=strata)
         candidate, survey = weights.candidate, weights.survey
         reward = survey.expect(cross=not is_direct)
         probabilities, missing = weights.find_support()
         expected = np.stack(
             [
-                candidate.sum_contexts(probabilities * half[candidate.items, candidate.positions])
-                for half in reward
+                candidate.sum_contexts(probabilities * part[candidate.items, candidate.positions])
+                for part in reward
             ]
         )
         lost, n_rows = np.zeros_like(totals), 0
         for block, queries, contexts, weight in weights.read():
-            halves = block.users % 2
-            shown = reward[halves, block.items, block.positions]
-            terms = self._find_terms(block, weight, expected[halves, contexts], shown)
+            parts = survey.find_parts(block, queries)
+            shown = reward[parts, block.items, block.positions]
+            terms = self._find_terms(block, weight, expected[parts, contexts], shown)
             mass = lose_mass(self.estimator, missing[contexts], block.requests)
             if self.estimator == "slate_pi":
                 terms = terms._replace(numerators=terms.numerators * (1.0 - mass))

@@ -456,7 +456,8 @@ class Curve:
     def _name_sides(self) -> str:
         groups, model = self.metric.parameters.get("groups"), self.model
         if not groups:
-            return f"The gap of {model} to what was shown"
+            other = self.metric.parameters.get("against") or "what was shown"
+            return f"The gap of {model} to {other}"
         count = self.metric.parameters.get("count")
         of = f" in {count}" if count else ""
         return f"The gap of {groups['a']} to {groups['b']}{of} with {model}"

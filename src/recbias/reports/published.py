@@ -132,7 +132,7 @@ class PublishedTable:
 @cache
 def _read_tables() -> dict[str, PublishedTable]:
     """Return the descriptions of all tables by name, grouped by paper."""
-    path = files(__package__).joinpath("published_data", "sources.yaml")
+    path = files("recbias").joinpath("reports", "published_data", "sources.yaml")
     tables = {}
     for paper, source in sorted(read_yaml(path.read_text("utf-8"))["papers"].items()):
         shared = {key: value for key, value in source.items() if key != "tables"}
@@ -165,7 +165,7 @@ def load_published(name: str) -> pd.DataFrame:
     Raises:
         UnknownName: There is no such table.
     """
-    path = files(__package__).joinpath("published_data", f"{resolve_name(name)}.csv")
+    path = files("recbias").joinpath("reports", "published_data", f"{resolve_name(name)}.csv")
     with path.open("rb") as stream:
         frame = pd.read_csv(stream, dtype="str", keep_default_na=False)
     numbers = {"cutoff", "std", "ci95_half_width"} & set(frame.columns)

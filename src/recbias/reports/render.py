@@ -448,7 +448,7 @@ def _load_environment(kind: str) -> Environment:
 @cache
 def read_resource(name: str) -> str:
     """Return a text file that is packaged beside this module."""
-    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
+    return files("recbias").joinpath("reports", "templates", name).read_text(encoding="utf-8")
 
 
 def escape_markdown(text: object) -> Safe:

@@ -88,7 +88,9 @@ class Plot:
 
 def read_style_sheet() -> str:
     """Return ``plot.css``."""
-    return files("recbias.reports").joinpath("templates", "plot.css").read_text(encoding="utf-8")
+    return (
+        files("recbias").joinpath("reports", "templates", "plot.css").read_text(encoding="utf-8")
+    )
 
 
 # ---- elements ----

@@ -241,7 +241,7 @@ def _digest_data(folder: Path, base: Path) -> frozenset[tuple[str, str]]:
         if entry.is_file():
             if path.suffix in _DATA_SUFFIXES:
                 digests.add((path.relative_to(base).as_posix(), digest_file(path)))
-        elif entry.name != "__pycache__" and not (path / "__init__.py").exists():
+        elif entry.name != "__pycache__" and not any(path.glob("*.py")):
             digests |= _digest_data(path, base)
     return frozenset(digests)
 

@@ -60,12 +60,13 @@ from recbias.runner.boundary import blame_plugin
 from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
 from recbias.runner.grouping import form_groups
 from recbias.runner.plan import (
+    NAMED_MODELS,
     DataContext,
     ModelPlan,
     Plan,
     Stage,
     count_query_folds,
-    find_chooser,
+    find_named_model,
     list_missing_outputs,
     may_lack_files,
 )
@@ -450,7 +451,7 @@ def _check_metrics(experiment: Experiment) -> Iterator[_Fault]:
             needs = metric.needs - OUTPUTS - _list_evidence(experiment, dataset)
             yield from _report_missing(metric, needs, "this experiment")
         if has_models:
-            yield from _check_chooser(experiment, metric)
+            yield from _check_named_model(experiment, metric)
         yield from _check_grouping(metric)
         if (k := metric.cutoff or 0) > experiment.k and "lists" in metric.needs:
             message = f"{metric.name}@{k} needs lists of {k}, but k is {experiment.k}"
@@ -464,17 +465,16 @@ def _find_unknown_model(experiment: Experiment, label: object, where: KeyPath) -
         yield _Fault(where, message, suggest(str(label), labels), UnknownName)
 
 
-def _check_chooser(experiment: Experiment, metric: PluginSpec) -> Iterator[_Fault]:
-    """Yield a fault if a metric uses the embeddings of a model that has none or is not there."""
-    label = find_chooser(metric)
-    key = "embeddings_of" if hasattr(metric.plugin, "embeddings_of") else "chosen_in"
+def _check_named_model(experiment: Experiment, metric: PluginSpec) -> Iterator[_Fault]:
+    """Yield a fault if a metric reads what another model lacks, or that model is not there."""
+    key, label = find_named_model(metric)
     where = (*metric.where, key)
     yield from _find_unknown_model(experiment, label, where)
     for model in experiment.models:
-        if model.label == label and "embeddings" not in model.plugin.provides:
-            purpose = "compare items" if key == "embeddings_of" else "choose members"
-            message = f"{label} has no embeddings to {purpose} by"
-            yield _Fault(where, message, REMEDIES["embeddings"], MissingEvidence)
+        kind, purpose = NAMED_MODELS.get(key, ("", ""))
+        if model.label == label and kind not in model.plugin.provides:
+            message = f"{label} has no {kind} to {purpose}"
+            yield _Fault(where, message, REMEDIES[kind], MissingEvidence)
 
 
 def _check_tests(experiment: Experiment) -> Iterator[_Fault]:

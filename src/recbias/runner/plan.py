@@ -327,9 +327,18 @@ def list_missing_outputs(metric: PluginSpec, model: PluginSpec) -> list[str]:
     return sorted((metric.needs & OUTPUTS) - model.plugin.provides)
 
 
-def find_chooser(metric: PluginSpec) -> str | None:
-    """Return the label of the other model whose embeddings a metric uses, or None."""
-    return getattr(metric.plugin, "embeddings_of", getattr(metric.plugin, "chosen_in", None))
+NAMED_MODELS = {
+    "embeddings_of": ("embeddings", "compare items by"),
+    "chosen_in": ("embeddings", "choose members by"),
+    "against": ("policy", "compare with"),
+}
+"""The settings by which a metric names another model, with what it reads of it, and why."""
+
+
+def find_named_model(metric: PluginSpec) -> tuple[str, str | None]:
+    """Return the setting by which a metric names another model, and its label, or None."""
+    key = next((name for name in NAMED_MODELS if hasattr(metric.plugin, name)), "")
+    return key, getattr(metric.plugin, key, None)
 
 
 def may_lack_files(source: object) -> bool:

@@ -51,7 +51,7 @@ from recbias.runner.plan import (
     RunOptions,
     Stage,
     count_query_folds,
-    find_chooser,
+    find_named_model,
     list_missing_outputs,
     may_lack_files,
 )
@@ -663,17 +663,15 @@ class StagePlanner:
         source = getattr(context.dataset.work, "source", None)
         world = source if metric.needs & {"odds", "log"} else None
         compute = ComputeMetric(metric.plugin, metric.name, world)
-        choice = self._plan_choice(context, metric)
+        other = self._plan_named_model(context, metric)
         labels = context.labels if "items" in metric.needs else ()
-        read = _present(
-            *(context.dataset, context.split, context.queries, answer, choice), *labels
-        )
+        read = _present(*(context.dataset, context.split, context.queries, answer, other), *labels)
         stage = Stage("measure", title, compute, read, keys)
         return self.place(stage, metric, at=metric)
 
-    def _plan_choice(self, context: DataContext, metric: PluginSpec) -> Stage | None:
-        """Return the answer of the model in which a metric chooses members, if it names one."""
-        label, k = find_chooser(metric), self.experiment.k
+    def _plan_named_model(self, context: DataContext, metric: PluginSpec) -> Stage | None:
+        """Return the answer of the other model that a metric reads, if it names one."""
+        (_, label), k = find_named_model(metric), self.experiment.k
         models = [model for model in self.experiment.models if model.label == label]
         return self.plan_outputs(context, models[0], k).answer if models else None
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recbias.config.entries import shorten_name
 from recbias.config.experiment import PluginSpec
-from recbias.config.labels import shorten_name
 from recbias.core.context import warn
 from recbias.core.dataset import AnyArray, FloatArray, Vocabulary
 from recbias.core.measures import (

@@ -453,14 +453,16 @@ class ComputeMetric:
     ) -> Sequence[Measurement]:
         """Return the values.
 
-        ``inputs`` are the outputs of the model if any, those of the model that chooses members if
-        any, and the labels.
+        ``inputs`` are the outputs of the model if any, those of the other model that the metric
+        names if any, and the labels.
         """
         labels = [each for each in inputs if isinstance(each, ItemLabels)]
-        outputs, *choice = inputs[: len(inputs) - len(labels)] or [ModelOutputs(None, None)]
+        outputs, *others = inputs[: len(inputs) - len(labels)] or [ModelOutputs(None, None)]
         evidence = build_evidence(dataset, split, queries, labels)
-        for chooser in choice:
-            evidence = replace(evidence, choosing_embeddings=chooser.embeddings)
+        for other in others:
+            evidence = replace(
+                evidence, choosing_embeddings=other.embeddings, other_policy=other.policy
+            )
         if "log" in self.metric.needs:
             evidence = replace(evidence, log=self.world.open_log(dataset))
         elif self.world is not None:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from recbias.config.checks import Check
+from recbias.config.entries import format_value
 from recbias.config.experiment import Experiment, PluginSpec
-from recbias.config.labels import format_value
 from recbias.config.specs import ClaimSpec, find_claimed
 from recbias.core import measures
 from recbias.core.dataset import AnyArray, FloatArray

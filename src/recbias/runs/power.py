@@ -24,7 +24,7 @@ from recbias.reports.run import read_run, to_records
 from recbias.reports.views import replace_groups
 from recbias.runs.tables import Run, find_run
 from recbias.statistics.bootstrap import NAME as BOOTSTRAP
-from recbias.statistics.components import CrossedDesign, estimate_components
+from recbias.statistics.decomposition import CrossedDesign, estimate_components
 from recbias.statistics.intervals import (
     MAX_UNITS,
     UNTESTABLE,

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
 
 from recbias.core.dataset import AnyArray, FloatArray
 
-_FIRST = 10
-"""The number of values that differ from a mean of which the scale of the mixture is taken."""
-
-_STEPS = 40  # the number of bisections of an end
 _FAR = 2.0**30  # an end so many standard deviations away is infinite
+_MOST = 0.9  # the share of its capital that a bet on a bounded value may lose
+_EFFECTS: FloatArray = 0.75 * np.array(
+    [NormalDist().inv_cdf(0.5 + (at + 0.5) / 24) for at in range(12)]
+)
+"""The sizes of effects that are bet on, in standard deviations: a half-normal distribution."""
 
 
 class Bets(Protocol):
@@ -33,79 +35,84 @@ class Bets(Protocol):
 class Betting:
     """Bets against the mean of bounded values: exact, at any number of values.
 
-        K_t(m) = ½ Π (1 + min(λ_i, 1/2m) (z_i - m)) + ½ Π (1 - min(λ_i, 1/(2 - 2m)) (z_i - m))
-        λ_i = √(2 log(2/α) / (σ²_{i-1} i log(1 + i))),    z: the values on a scale of 0 to 1
+        K_t(m) = mean over d of Π (1 + λ_i(d) (x_i - m)),    λ_i(d) = d / σ_(i-1)
 
-    The bet of a value depends on those before it only: σ² is their variance, with one value of
-    mean ½ and variance ¼ added. All values have the same mean, given those before.
+    over effects ``d`` of both signs, from 0.04 to 1.5 standard deviations; λ is cut so that no bet
+    loses more than 0.9 of its capital. The bet of a value depends on those before it only: σ² is
+    their variance, with a tenth of a value of the largest possible variance added. All values have
+    the same mean, given those before.
 
     Args:
         low: The least possible value.
         high: The largest possible value.
-        alpha: The level that the bets are made for; they are valid for any.
 
     Source:
         Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B
-        2024, sections 4.2 and 4.4.
+        2024 (diversified Kelly betting); Cover, "Universal portfolios", Mathematical Finance 1991.
     """
 
     low: float = 0.0
     high: float = 1.0
-    alpha: float = 0.05
 
     def log_e(self, values: FloatArray, mean: float) -> FloatArray:
         """Return the logarithm of the e-value of a mean after each value."""
-        width = self.high - self.low
-        z, m = (values - self.low) / width, np.float64((mean - self.low) / width)
-        t = np.arange(1, len(z) + 1)
-        means = (0.5 + np.cumsum(z)) / (t + 1)
-        variances = (0.25 + np.cumsum((z - means) ** 2)) / (t + 1)
-        before = np.concatenate([[0.25], variances[:-1]])
-        bets = np.sqrt(2 * math.log(2 / self.alpha) / (t * np.log1p(t) * before))
+        t, widest = np.arange(1, len(values) + 1), (self.high - self.low) ** 2 / 4
+        means = ((self.low + self.high) / 2 + np.cumsum(values)) / (t + 1)
+        variances = (0.1 * widest + np.cumsum((values - means) ** 2)) / (t + 0.1)
+        before = np.sqrt(np.concatenate([[widest], variances[:-1]]))
+        bets = np.concatenate([_EFFECTS, -_EFFECTS]) / before[:, None]
         with np.errstate(divide="ignore"):
-            up = np.log1p(np.minimum(bets, 0.5 / m) * (z - m))
-            down = np.log1p(-np.minimum(bets, 0.5 / (1 - m)) * (z - m))
-        capital = np.logaddexp(np.cumsum(up), np.cumsum(down)) - math.log(2)
-        return np.asarray(capital)
+            ends = _MOST / np.float64(mean - self.high), _MOST / np.float64(mean - self.low)
+        gains = np.clip(bets, *ends) * (values - mean)[:, None]
+        return _mix(np.log1p(gains))
 
 
 @dataclass(frozen=True)
-class NormalMixture:
-    """A mixture of bets against the mean of values without bounds.
+class Exchangeable:
+    """Bets that the first of k values, which would be exchangeable, is larger or smaller.
 
-        log E_t(m) = ½ log(ρ / (V + ρ)) + S² / (2 (V + ρ)),    S = Σ (x - m),  V = Σ (x - m)²
+        E_t(m) = mean over d of Π_i k / (1 + Σ_j exp(-2 d (y_ij - m) / s_i)),    j = 1 ... k - 1
 
-    Exact if the values are distributed symmetrically about m, as differences of two requests are
-    under the hypothesis that they are answered alike (de la Peña 1999); else asymptotic: of
-    lognormal values (σ = 1), 16 of 100 sequences lost the mean. ρ is chosen so that the sequence
-    is narrowest after ``best_at`` values; its scale is that of the first ten values that are not
-    m, which no symmetric distribution can use. Before them E is 1.
-
-    Args:
-        best_at: The number of values.
-        alpha: The level that ρ is chosen for; it is valid for any.
+    ``y_ij`` is the first value less the j-th of the others: a reply less equal requests of the
+    same persona. If the first less the effect ``m`` is exchangeable with the others, each factor
+    has mean 1, whatever their distribution: it is the exponential of the first divided by the mean
+    of those of all k. That is so without an effect. With one that differs between personas, k = 2
+    needs symmetric differences only, and with more values the e-value is the smaller one of this
+    and that of their mean difference, so that it is valid if either is. ``d`` is an effect of
+    either sign in standard deviations of y, and ``s_i`` the square root of twice the mean variance
+    of the values of a persona until the i-th, which does not depend on their order.
 
     Source:
-        Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic
-        confidence sequences", Annals of Statistics 2021, equations 14 and 25, and table 3 of their
-        "Time-uniform Chernoff bounds", Probability Surveys 2020.
+        Koning, "Post-hoc and anytime valid permutation and group invariance testing",
+        arXiv:2310.01153, 2023; de la Peña, Annals of Probability 1999 (symmetric differences).
     """
 
-    best_at: float = 50.0
-    alpha: float = 0.05
-
     def log_e(self, values: FloatArray, mean: float) -> FloatArray:
-        """Return the logarithm of the e-value of a mean after each value."""
+        """Return the logarithm of the e-value after each row of ``float64[n, k - 1]``."""
         rest = values - mean
-        squares = rest**2
-        is_other = squares > 0
-        first = squares[is_other][:_FIRST]
-        if first.size < _FIRST:
-            return np.zeros(len(values))
-        rho = find_best_rho(self.best_at * float(first.mean()), self.alpha)
-        log_e = mix_normal(np.cumsum(rest), np.cumsum(squares), rho)
-        log_e[np.cumsum(is_other) < _FIRST] = 0.0
+        log_e = _bet_on_first(rest)
+        if rest.shape[1] > 1:
+            log_e = np.minimum(log_e, _bet_on_first(rest.mean(axis=1, keepdims=True)))
         return log_e
+
+
+def _bet_on_first(rest: FloatArray) -> FloatArray:
+    n, k = len(rest), rest.shape[1] + 1
+    variances = ((rest**2).sum(axis=1) - rest.sum(axis=1) ** 2 / k) / (k - 1)
+    scales = np.sqrt(2.0 * np.cumsum(variances) / np.arange(1, n + 1))
+    scales[scales == 0] = np.inf
+    bets = 2.0 * np.concatenate([_EFFECTS, -_EFFECTS]) / scales[:, None]
+    odds = np.ones(bets.shape)
+    for column in rest.T:
+        odds += np.exp(np.minimum(-bets * column[:, None], 700.0))
+    return _mix(math.log(k) - np.log(odds))
+
+
+def _mix(log_factors: FloatArray) -> FloatArray:
+    """Return the logarithm of the mean over the bets of the products until each row."""
+    sums = np.cumsum(log_factors, axis=0)
+    most = sums.max(axis=1)
+    return np.asarray(most + np.log(np.exp(sums - most[:, None]).mean(axis=1)))
 
 
 def mix_normal(s: FloatArray, v: FloatArray, rho: float) -> FloatArray:
@@ -125,32 +132,43 @@ def find_best_rho(v: float, alpha: float) -> float:
     return v / (log + math.log1p(log))
 
 
-def find_interval(sequence: Bets, values: FloatArray, alpha: float) -> tuple[float, float]:
+def find_interval(
+    sequence: Bets,
+    values: FloatArray,
+    alpha: float,
+    known: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float]:
     """Return the ends of the confidence sequence after the last value; infinite where it has none.
 
     Args:
         sequence: How the means are bet against.
         values: The values until now.
         alpha: The level.
+        known: Ends that hold already: those after earlier values, or the possible ones.
     """
+    from scipy.optimize import brentq
+
     centre, limit = float(values.mean()), math.log(1 / alpha)
     scale = float(values.std()) or max(abs(centre), 1.0) * 1e-9
-    bounds = (getattr(sequence, "low", -math.inf), getattr(sequence, "high", math.inf))
 
-    def is_in(mean: float) -> bool:
-        return bool(sequence.log_e(values, mean)[-1] < limit)
+    def exceed(mean: float) -> float:
+        return float(sequence.log_e(values, mean)[-1]) - limit
+
+    if exceed(centre) >= 0:
+        return known
 
     def find_end(sign: int) -> float:
-        bound, step = bounds[sign > 0], scale
-        while is_in(outside := float(np.clip(centre + sign * step, *bounds))):
-            if outside == bound or step > _FAR * scale:
-                return bound
-            step *= 2
-        inside = centre
-        for _ in range(_STEPS):
-            middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if is_in(middle) else (inside, middle)
-        return outside
+        end, inside, step = known[sign > 0], centre, scale
+        if sign * (end - centre) <= 0:
+            return end
+        while step <= _FAR * scale:
+            outside = min(centre + step, end) if sign > 0 else max(centre - step, end)
+            if exceed(outside) >= 0:
+                return float(brentq(exceed, inside, outside, xtol=1e-9 * scale))
+            if outside == end:
+                return end
+            inside, step = outside, 2 * step
+        return end
 
     return find_end(-1), find_end(1)
 

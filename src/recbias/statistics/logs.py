@@ -344,11 +344,73 @@ def weigh_worst(rewards: FloatArray, bound: float, factor: float, *, highest: bo
     return np.where(is_raised, factor, 1.0 / factor)
 
 
-def find_turn(gap: Callable[[float], float], low: float, high: float) -> float:
+class GapBound(NamedTuple):
+    """A bound of the gap of two candidates, with the multipliers by which it is found."""
+
+    value: float
+    a: float
+    b: float
+
+
+def bound_gap(
+    weights: FloatArray, rewards: FloatArray, factor: float, counts: FloatArray | None = None
+) -> tuple[GapBound, GapBound]:
+    """Return the least and the largest gap of two candidates under wrong propensities.
+
+        max and min of  Σ λ w r / Σ w - Σ λ v r / Σ v    over all  1/Γ ≤ λ_i ≤ Γ
+        with  Σ λ w = Σ w  and  Σ λ v = Σ v
+
+    The true propensity of a row is p / λ: the same for both candidates, and such that the
+    probabilities of each still add up to 1, so that the weights keep their mean. By the duality of
+    linear programs the maximum is, with the multipliers a and b that make it least,
+
+        a - b + Σ max_λ λ c,    c = w (r - a) / Σ w - v (r - b) / Σ v
+
+    which is a bound with any a and b.
+
+    Args:
+        weights: Those of each row, w and v, ``float64[2, n]``.
+        rewards: r.
+        factor: Γ, 1 or more.
+        counts: How many rows are like each.
+
+    >>> w, r = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.array([1.0, 0.0, 1.0])
+    >>> [round(bound.value, 4) for bound in bound_gap(w, r, 1.5)]  # λ = 1 is all that adds up to 2
+    [-0.0, 0.0]
+
+    Source:
+        Dorn and Guo, "Sharp sensitivity analysis for inverse propensity weighting via quantile
+        balancing", JASA 2023, for a mean; here for a difference with common propensities.
+    """
+    low = _bound_above(weights, -rewards, factor, counts)
+    high = _bound_above(weights, rewards, factor, counts)
+    return GapBound(-low.value, -low.a, -low.b), high
+
+
+def _bound_above(
+    weights: FloatArray, rewards: FloatArray, factor: float, counts: FloatArray | None
+) -> GapBound:
+    from scipy.optimize import linprog
+
+    n = np.ones(rewards.size) if counts is None else counts
+    shares = weights / (weights @ n)[:, None]
+    gains = (shares[0] - shares[1]) * rewards
+    found = linprog(-n * gains, A_eq=n * shares, b_eq=np.ones(2), bounds=(1 / factor, factor))
+    a, b = (-found.eqlin.marginals * [1.0, -1.0]).tolist()
+    terms = shares[0] * (rewards - a) - shares[1] * (rewards - b)
+    return GapBound(float(a - b + n @ (terms * raise_positive(terms, factor))), a, b)
+
+
+def raise_positive(terms: FloatArray, factor: float) -> FloatArray:
+    """Return the factors λ with the largest sum of λ times ``terms``."""
+    return np.where(terms > 0, factor, 1.0 / factor)
+
+
+def find_turn(gap: Callable[[float], float], low: float, high: float, n_steps: int = 200) -> float:
     """Return the least x from ``low`` to ``high`` at which a gap has no longer its sign at low.
 
-    The first change of sign on 200 steps is refined by bisection. NaN if there is none, or if the
-    gap is 0 or undefined at ``low``.
+    The first change of sign on some steps, of which a monotonic gap needs one, is refined by
+    bisection. NaN if there is none, or if the gap is 0 or undefined at ``low``.
 
     >>> round(find_turn(lambda x: 3.0 - x, 1.0, 10.0), 6)
     3.0
@@ -357,7 +419,7 @@ def find_turn(gap: Callable[[float], float], low: float, high: float) -> float:
     if not sign * sign > 0:
         return math.nan
     left = low
-    for right in np.linspace(low, high, 201)[1:].tolist():
+    for right in np.linspace(low, high, n_steps + 1)[1:].tolist():
         if not gap(right) * sign > 0:
             break
         left = right

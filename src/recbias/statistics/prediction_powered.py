@@ -40,6 +40,9 @@ a_ui in place of A_i, which is subtracted (the intersection of two clusterings):
     V_users = (Σ_u (c_u - c̄)² - Σ_u v_u) / (n (n - 1)) + V_items / (n - 1),  at least 0
     V = V_users + V_items
 
+For values that are not linear, V_users is less by Var_draws(rest_u) / n, averaged over the users:
+V_items has it from the drawn labels of other items, which c_u does not vary with.
+
 By the law of total variance the two add up. The audited items must be a random sample of the
 catalogue or of the recommended items, or one with known probabilities.
 
@@ -62,13 +65,14 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from recbias.core.dataset import AnyArray, Codes, FloatArray, Matrix
-from recbias.core.measures import Contrast, Measurement, compute_wilson_interval
+from recbias.core.measures import Contrast, Measurement
 
 TEST = "prediction_powered"
 """The name of the test of two groups with corrected values."""
 
 LEAST = 5
-"""From this many audited items on, a value is corrected."""
+"""From this many audited items on, a value is corrected; with so many errors of the judge among
+them, the intervals are as wide as they should be."""
 
 _Z = 1.959963984540054
 
@@ -140,6 +144,8 @@ class CorrectedMeans:
 
     Args:
         users: V_users of each group, ``float64[g]``.
+        within: What was taken from it, as it is in V_items.
+        audited: The part of ``items`` that is of the audited items alone.
         items: V_items and its covariances, ``float64[g, g]``.
         influences: What each audited item and its raters add to the errors, ``float64[g, 2 m]``.
         scaled: The deviations of the users, with the variance V_users, ``float64[u]``.
@@ -148,6 +154,8 @@ class CorrectedMeans:
     n: AnyArray
     means: FloatArray
     users: FloatArray
+    within: FloatArray
+    audited: FloatArray
     items: FloatArray
     influences: FloatArray
     scaled: FloatArray
@@ -171,7 +179,9 @@ class CorrectedMeans:
         """Return the standard error of a mean or of a difference, and Satterthwaite's df."""
         sides = [a] if b is None else [a, b]
         items, users = self.describe(*sides)["labels"], self.users[sides]
-        total = float(users.sum()) + items
+        signs = np.array([1.0, -1.0][: len(sides)])
+        least = float(signs @ self.audited[np.ix_(sides, sides)] @ signs)
+        total = max(float(users.sum()) + items, least)
         squares = float((users**2 / np.maximum(self.n[sides] - 1, 1)).sum())
         squares += items**2 / self.item_df
         return math.sqrt(total), total**2 / squares if squares > 0 else math.nan
@@ -250,19 +260,38 @@ class Audit:
                 np.bincount(groups, part, minlength=n_groups) / (n * (n - 1.0))
                 for part in (deviations**2, own[rows])
             )
-            users = np.maximum(raw - audited + np.diag(items) / (n - 1.0), 0.0)
+            of_rest = (rest**2).sum(axis=1)
+            users = np.maximum(raw - audited + (np.diag(items) - of_rest) / (n - 1.0), 0.0)
+            spread = np.nan_to_num(self.rest[rows]) - rest[groups] * math.sqrt(_DRAWS)
+            within = np.bincount(groups, (spread**2).sum(axis=1), minlength=n_groups)
+            within = np.minimum(within / (_DRAWS * n * (n - 1.0)), of_rest)
             scaled = np.zeros(values.size)
-            shrink = np.sqrt(users / raw * n / (n - 1.0))[groups]
+            shrink = np.sqrt(np.maximum(users - within, 0.0) / raw * n / (n - 1.0))[groups]
             scaled[rows] = np.nan_to_num(deviations * shrink / n[groups])
         is_used = self.shares > 0
         n_items = round(float((1.0 / self.sampled[is_used]).sum()))
         counts = int(is_used.sum()), n_items
-        return CorrectedMeans(n, means, users, items, influences, scaled, self.item_df, *counts)
+        of_audited = influences[:, : 2 * self.shares.size]
+        parts = (
+            users - within,
+            within,
+            of_audited @ of_audited.T,
+            items,
+            influences,
+            scaled,
+            self.item_df,
+        )
+        return CorrectedMeans(n, means, *parts, *counts)
 
     def summarize(self, values: FloatArray) -> Measurement:
         """Return the mean of corrected values, with its interval and samples.
 
-        The interval of a value that is not linear is Wilson's, of as many units as have its error.
+        The interval of a value that is not linear holds the θ with
+
+            (value - θ)² ≤ t² (V_items + V_users θ (1 - θ) / (value (1 - value)))
+
+        as Wilson's of a share. Below 0.1 and above 0.9, V_users is at least that of a share: few
+        units without a hit, or with one, make their variance seem smaller.
         """
         from scipy.special import stdtrit
 
@@ -273,9 +302,8 @@ class Audit:
         error, df = joint.measure_error(0)
         half = float(stdtrit(df, 0.975)) * error
         low, high = plain.value - half, plain.value + half
-        spread = plain.value * (1.0 - plain.value)
-        if self.rest.shape[1] and half > 0 and spread > 0:  # near 1, as hits are
-            low, high = compute_wilson_interval(plain.value, spread * (_Z / half) ** 2)
+        if self.rest.shape[1] and half > 0:
+            low, high = _find_score_interval(joint, min(max(plain.value, 0.0), 1.0), half / error)
         return Measurement(
             *(plain.value, plain.n, plain.undefined, plain.std),
             ci_low=low,
@@ -283,6 +311,21 @@ class Audit:
             replicates=resample_corrected(joint, codes, _SAMPLES)[:, 0],
             df=df,
         )
+
+
+def _find_score_interval(joint: CorrectedMeans, value: float, t: float) -> tuple[float, float]:
+    """Return the interval of a value; see ``Audit.summarize``."""
+    users, within, items = (
+        float(each.ravel()[0]) for each in (joint.users, joint.within, joint.items)
+    )
+    n, spread = int(joint.n[0]), value * (1.0 - value)
+    if abs(value - 0.5) > _NEAR_END:
+        users = max(users + within, spread / n) - within
+    rest = items + min(users, 0.0)
+    slope = t**2 * (max(users, 0.0) / spread if spread > 0 else 1.0 / n)
+    centre = (value + slope / 2.0) / (1.0 + slope)
+    half = math.sqrt(max(centre**2 - (value**2 - t**2 * rest) / (1.0 + slope), 0.0))
+    return centre - half, centre + half
 
 
 def resample_corrected(means: CorrectedMeans, codes: AnyArray, n_samples: int) -> FloatArray:
@@ -326,6 +369,7 @@ _BLOCK = 2**13
 """The number of users with a multiplier in memory."""
 
 _SAMPLES = 1000
+_NEAR_END = 0.4
 
 _DRAWS = 32
 """How often the labels of all items are drawn."""
@@ -347,11 +391,12 @@ class HumanLabels(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """Corrected values, their errors, and λ."""
+    """Corrected values, their errors, λ, and the number of audited items with another label."""
 
     values: FloatArray
     audit: Audit
     lam: float
+    n_wrong: int
 
 
 def correct_lists(
@@ -408,7 +453,9 @@ def correct_lists(
         parts = [score(each) - ((each - expected) * slopes).sum(axis=1) for each in found]
         values += parts[0] - score(expected)
         rest = np.stack(parts[1:], axis=1) - parts[0][:, None]
-    return Correction(values, Audit(errors, noise, shares, sampled, rest), lam)
+    is_wrong = np.abs(human.labels - predictions)[audited] >= 0.5
+    n_wrong = int(np.count_nonzero(is_wrong & (shares > 0)))
+    return Correction(values, Audit(errors, noise, shares, sampled, rest), lam, n_wrong)
 
 
 def _find_slopes(

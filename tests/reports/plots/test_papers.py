@@ -204,6 +204,13 @@ ITEMS = {"groups": {"of": "items", "attribute": "kind", "a": "new", "b": "old"},
             ),
         ),
         (
+            *("propensity_sensitivity", {"against": "mall"}, "factor", (-0.2, 0.1), math.nan),
+            (
+                "The gap of shop to mall stays negative even if propensities are wrong by a "
+                "factor of 100."
+            ),
+        ),
+        (
             *("examination_sensitivity", ITEMS, "exponent", (-0.2, -0.3), math.nan),
             (
                 "The gap of new to old in clicks with shop stays negative even if the exponent of "

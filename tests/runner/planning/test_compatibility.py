@@ -70,6 +70,11 @@ def borrow(label: str) -> dict[str, Any]:
     return {"models": ["MostPop", SVD], "metrics": [metric]}
 
 
+def compare(label: str) -> dict[str, Any]:
+    metric = {"name": "propensity_sensitivity", "against": label}
+    return {"models": ["MostPop"], "metrics": [metric]}
+
+
 NO_VALIDATION = ("models[0].tune: a search evaluates on validation rows", "validation: 0.1")
 CONTRADICTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
     "no test part": ({"split": None}, "nDCG needs test", "split"),
@@ -148,6 +153,11 @@ CONTRADICTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
         borrow("MostPop"),
         "metrics[0].embeddings_of: MostPop has no embeddings to compare items by",
         "provides embeddings",
+    ),
+    "a candidate that is none": (
+        compare("MostPop"),
+        "metrics[0].against: MostPop has no policy to compare with",
+        "choose the model shown or policy",
     ),
 }
 

@@ -44,7 +44,7 @@ from recbias.metrics.templates.design import (
     warn_unlabelled,
 )
 from recbias.statistics.bootstrap import compute_group_means
-from recbias.statistics.components import PARTS, CrossedDesign, compute_sums_of_squares
+from recbias.statistics.decomposition import PARTS, CrossedDesign, compute_sums_of_squares
 from recbias.statistics.intervals import (
     arcsine_t_interval,
     bootstrap_interval,
@@ -569,7 +569,9 @@ def _compute_shares(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
 def load_packaged_values(name: str) -> tuple[str, ...]:
     """Return the attribute values of a packaged list, such as ``nightlife``."""
     text = (
-        files("recbias.metrics.templates").joinpath("packaged", f"{name}.txt").read_text("utf-8")
+        files("recbias")
+        .joinpath("metrics", "templates", "packaged", f"{name}.txt")
+        .read_text("utf-8")
     )
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
