@@ -95,6 +95,13 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
     )
 
 
+def test_another_level_than_95_of_an_interval_is_said(tmp_path: Path) -> None:
+    row = compare("x", "y", (0.2, 0.5), 0.1, p_adjusted=0.004, significant=True, alpha=0.01)
+    run = write_run(tmp_path, [state("x", 0.2), state("y", 0.5)], [row])
+    (conclusion,) = collect_conclusions(run)
+    assert "alpha 0.01: p 0.004, 100 users, 99% interval." in conclusion.detail
+
+
 def test_two_models_without_a_difference_state_what_could_have_been_detected(
     tmp_path: Path,
 ) -> None:
@@ -234,6 +241,13 @@ def test_models_with_the_same_gap_are_counted_and_the_largest_is_named(tmp_path:
         "[0.1000, 0.2000]."
     )
     assert (conclusion.model, conclusion.difference) == ("b", -0.15)
+
+
+def test_no_model_has_most_of_equal_gaps(tmp_path: Path) -> None:
+    equal = [contrast(name, 0.01, significant=True) for name in "ab"]
+    run = write_groups(tmp_path, *equal, models=["a", "b"])
+    sentence = collect_conclusions(run)[0].sentence
+    assert sentence.startswith("nDCG is lower for gender=F than for gender=M with both models: by")
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,8 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     if row is None:
         return f"{methods}."
     n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
+    if question.compares_models and row["alpha"] != 0.05:
+        n += f", {100 * (1 - row['alpha']):g}% interval"
     equal = ", all differences are equal" * lacks_spread(row)
     is_adjusted = row["correction"] not in {"", "none"} and row["family_size"] != 1
     p = format_p_value(row["p_adjusted"], row["alpha"])
@@ -352,7 +354,8 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     alike = [each for each in leads if (each["difference"] > 0) == is_positive]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
     is_same = is_same and leads[1:] == alike[1:] != []
-    has_most = any(each["difference"] != row["difference"] for each in alike[1:])
+    sizes = [each["difference"] for each in alike[1:]]
+    has_most = not all(math.isclose(size, row["difference"]) for size in sizes)
     words = {
         "name": f"{question.name}{target}{question.where}",
         "model": model,

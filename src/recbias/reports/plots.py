@@ -56,7 +56,8 @@ def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate
 
 def list_whole_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate]:
     """Return the values over all queries and items."""
-    return [row for row in list_rows(run, metric, dataset) if not (row["group"] or row["target"])]
+    rows = views.list_whole(run, metric.title, dataset)
+    return [row for row in rows if svg.fits_axis(row["value"])]
 
 
 def list_group_rows(
@@ -115,12 +116,8 @@ def make_rows(
         most: The number of rows above which only the highest and the lowest remain.
     """
     (column, names), (series_column, series) = rows, marks
-    found = {
-        value: [row for row in values if row[column] == value]
-        for value in list_distinct(values, column)
-    }
     drawn = []
-    for value, own in found.items():
+    for (value,), own in views.group_rows(values, [column]).items():
         own.sort(key=lambda row: series.index(row[series_column]))
         points = tuple(make_mark(row, series.index(row[series_column])) for row in own)
         drawn.append(charts.Row(names[value], points))

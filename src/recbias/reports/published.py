@@ -279,11 +279,7 @@ def _match_names(run: RunTables, table: PublishedTable) -> Iterator[_Match]:
     dataset = next(iter(list_single_datasets(run)), "")
     for row in to_records(published):
         title = titles.get((row["metric"], row["cutoff"]), "")
-        values = {
-            each["model"]: each["value"]
-            for each in views.list_headline(run).get((title, dataset), ())
-            if not (each["group"] or each["target"])
-        }
+        values = {each["model"]: each["value"] for each in views.list_whole(run, title, dataset)}
         for label in labels.get(normalize_name(row["system"]), []):
             if label in values:
                 yield label, row["metric"], row, values[label]

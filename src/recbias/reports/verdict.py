@@ -317,7 +317,8 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
     ]
     if subject == "groups" and questions:
         first = questions[0]
-        gaps = _find_gaps(run, first, findings[0].dataset)
+        named = first.metric.parameters.keys() & {"pairs", "reference_group"}
+        gaps = {} if named else views.find_gaps(run, first.metric, findings[0].dataset)
         largest = sorted(first.rows, key=lambda row: float(abs(row["difference"])))
         strongest = {row["model"]: row for row in (largest if gaps else reversed(first.rows))}
         name = (
@@ -332,18 +333,6 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
         tiles = [tile for finding in findings for tile in _make_value_tile(run, finding)]
     tiles = list(dict.fromkeys(tiles))
     return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles))
-
-
-def _find_gaps(run: RunTables, question: views.Question, dataset: str) -> dict[str, Row]:
-    """Return the gap of each model between the groups of a question, if the run has it."""
-    metric, settings = question.metric, {**question.metric.parameters, "gap": "difference"}
-    return {
-        row["model"]: row
-        for title, each in views.collect_definitions(run).items()
-        if each.name == metric.name and each.parameters == settings
-        for row in views.list_headline(run).get((title, dataset), ())
-        if not (row["group"] or row["target"] or math.isnan(row["value"]))
-    }
 
 
 def _make_gap_tile(row: Row, name: str, by: str, gap: Row | None) -> Tile:
@@ -367,9 +356,8 @@ def _make_value_tile(run: RunTables, finding: Conclusion) -> list[Tile]:
     metric, baselines = views.get_definition(run, finding.metric), views.list_baselines(run)
     rows = [
         row
-        for row in views.list_headline(run).get((finding.metric, finding.dataset), ())
-        if not (row["group"] or row["target"] or row["model"] in baselines)
-        and not math.isnan(row["value"])
+        for row in views.list_whole(run, finding.metric, finding.dataset)
+        if row["model"] not in baselines and not math.isnan(row["value"])
     ]
     if not rows:
         return []

@@ -396,6 +396,24 @@ def list_headline(run: RunTables) -> Mapping[tuple[str, str], Sequence[Row]]:
     return rows
 
 
+def list_whole(run: RunTables, title: str, dataset: str) -> list[Row]:
+    """Return the headline rows of a metric over all queries and items."""
+    rows = list_headline(run).get((title, dataset), ())
+    return [row for row in rows if not (row["group"] or row["target"])]
+
+
+def find_gaps(run: RunTables, metric: Definition, dataset: str) -> dict[str, Row]:
+    """Return the difference between the groups of a metric for each model that has it."""
+    same = _identify_groups(metric)
+    return {
+        row["model"]: row
+        for title, each in collect_definitions(run).items()
+        if each.gap == "difference" and _identify_groups(each) == same
+        for row in list_whole(run, title, dataset)
+        if not math.isnan(row["value"])
+    }
+
+
 def group_rows(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
     """Return rows by the texts of some columns, in the order of their first appearance."""
     groups: dict[tuple[str, ...], list[Row]] = {}

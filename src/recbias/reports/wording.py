@@ -489,6 +489,15 @@ def interval_cell(low: float, high: float, places: int, none: str = "") -> Cell:
     return Cell(format_interval(low, high, places) or none, low)
 
 
+VALUE_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Cell]] = {
+    "value": lambda row: number_cell(row["value"], row["places"]),
+    "95% interval": lambda row: interval_cell(
+        row["ci_low"], row["ci_high"], row["places"], "none"
+    ),
+}
+"""Columns of ``tabulate`` that hold the value of a row and its interval."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table for display: rows with one cell per column, and footnotes."""

@@ -4,9 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData, Vocabulary
+from recbias.core.dataset import (
+    Attributes,
+    Dataset,
+    Queries,
+    Reviews,
+    Split,
+    TrainingData,
+    Vocabulary,
+)
 from recbias.core.errors import BrokenContract
-from recbias.core.queries import Queries
 from recbias.runner.stages import AnswerQueries, select_histories
 from support.worlds.small_worlds import make_interactions
 
