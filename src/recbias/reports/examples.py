@@ -50,7 +50,7 @@ def select_examples(
     """Return a row for each unit, or each of its prompts, and model, with ``EXAMPLE_COLUMNS``.
 
     ``recbias.examples`` describes the arguments and the errors. Each row also has the
-    ``relevant`` items of a user.
+    ``relevant`` items of a user, and whether the history is ``ordered`` by time.
     """
     every, direction = _read_scores(tables, metric)
     whole = _select_whole(every)
@@ -264,13 +264,15 @@ class Stages:
         listed = self._lists.get((model, name), ())
         history: tuple[str, ...] = ()
         relevant: tuple[str, ...] = ()
+        ordered = False
         if self.split is not None and queries == [name]:
             history = _list_items(self.split.train, name)[::-1]
+            ordered = self.split.train.times is not None
             relevant = _list_items(self.split.test, name)
         missed = tuple(item for item in relevant if item not in set(listed))
         named = {"history": history, "list": listed, "missed": missed, "relevant": relevant}
         row |= {key: self._entitle(items) for key, items in named.items()}
-        row["neutral"] = ()
+        row |= {"neutral": (), "ordered": ordered}
         if row["unit"] == "item":
             return row | {"labels": "", "text": self._titles.get(name, "")}
         return row | self._read_query(name, row["unit"])
