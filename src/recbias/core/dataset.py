@@ -148,6 +148,10 @@ class Vocabulary:
         """Return the code of each identifier, -1 for unknown ones."""
         return self._index.get_indexer(pd.Index(ids)).astype(np.int32)
 
+    def has_any(self, ids: AnyArray) -> bool:
+        """Return whether one of the identifiers is here."""
+        return bool((self.find(ids) >= 0).any())
+
     def codes(self, ids: AnyArray, *, kind: str = "identifier") -> Codes:
         """Return the code of each identifier; UnknownIdentifier for one that is not here."""
         codes = self.find(ids)

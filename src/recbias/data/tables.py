@@ -392,10 +392,9 @@ class GivenSplit:
             own, needs_users = parts[part], True
             if part != "train":
                 users, items = _extend(users, [train.user_ids]), _extend(items, [train.item_ids])
-                has_item = bool((items.find(own.item_ids.ids) >= 0).any())
+                has_item = items.has_any(own.item_ids.ids)
                 needs_users = len(train.user_ids) > 1 and not has_item
-            is_swapped = part != "train" and not {*users.find(own.item_ids.ids)} <= {-1}
-            is_swapped &= not {*items.find(own.user_ids.ids)} <= {-1}
+            is_swapped = users.has_any(own.item_ids.ids) and items.has_any(own.user_ids.ids)
             remedy = "its columns of users and items look swapped" * is_swapped
             check = partial(check_ids, where=str(path), may_lack=True, remedy=remedy)
             check(own.user_ids.ids, users, "users", is_needed=needs_users)

@@ -35,11 +35,13 @@ from recbias.reports.views import (
     select_varying,
 )
 from recbias.reports.wording import (
+    VALUE_COLUMNS,
     Cell,
     Column,
     Table,
     add_places,
     count_decimals,
+    describe_limit,
     format_setting,
     format_value,
     get_label_name,
@@ -424,16 +426,18 @@ def build_check_table(run: RunTables) -> Table | None:
                 **pick("model"),
                 "metric": lambda row: make_heading(get_title(row)),
                 **pick(*(name for name in places if len({row[name] for row in rows}) > 1)),
-                "value": lambda row: number_cell(row["value"], row["places"]),
-                "95% interval": lambda row: interval_cell(
-                    row["ci_low"], row["ci_high"], row["places"], "none"
-                ),
-                **pick("limit"),
+                **VALUE_COLUMNS,
+                "limit": _name_limit,
                 "verdict": _name_verdict,
             },
             _explain_checks(rows),
         )
     )
+
+
+def _name_limit(row: Row) -> str:
+    of = f"difference from {row['baseline']} " if row["baseline"] else ""
+    return of + describe_limit(row)
 
 
 def _name_verdict(row: Row) -> Cell:
@@ -446,7 +450,7 @@ def _explain_checks(rows: Sequence[Row]) -> list[str]:
     undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
     notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
     if any(row["baseline"] for row in rows):
-        notes.append("Where the limit names a model, the value is the difference from that model.")
+        notes.append("Where the limit is of a difference from a model, so is the value.")
     if any(row["verdict"] == "undecided" for row in rows):
         notes.append("Undecided: the interval contains the limit, or the value is undefined.")
     if any(row["basis"] == "value" for row in rows):
@@ -807,7 +811,8 @@ def build_reply_tables(run: RunTables) -> list[Table]:
             _count_repeats(run, places),
             places,
             _REPEATS,
-            "Requests sent once more, unchanged. Same titles: one or more, in the same order.",
+            "Requests sent once more, unchanged, even in their seed. Same titles: one or more, in "
+            "the same order. A neutral prompt that is sampled again has another seed.",
         ),
         _tabulate_counts(
             "Commonest titles without a matching item",

@@ -784,6 +784,7 @@ class Question:
         where: The dataset, seed and fold for a sentence: `` on ml-1m (fold 1)``.
         unit: What the n of an estimate counts, and ``units`` that of a comparison: users, names.
         baselines: The models that others are compared with.
+        references: The models that checks compare others with.
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
         served: The comparisons of all models over the queries that all of them have a list for.
@@ -796,6 +797,7 @@ class Question:
     unit: str
     units: str
     baselines: frozenset[str]
+    references: frozenset[str] = frozenset()
     comparisons: tuple[Comparisons, ...]
     estimates: _Estimates
     served: Comparisons | None = None
@@ -823,11 +825,15 @@ class Question:
 
     @cached_property
     def leads(self) -> list[Row]:
-        """The largest significant difference of each model, the largest of all first."""
+        """The largest significant difference of each model, the largest of all first.
+
+        Those of models that checks compare others with are last.
+        """
         ranked = self.significant
         if self.between == "groups":
             ranked = sorted(ranked, key=lambda row: -rank_effect(abs(row["difference"])))
-        return [*{row["model"]: row for row in reversed(ranked)}.values()][::-1]
+        leads = [*{row["model"]: row for row in reversed(ranked)}.values()][::-1]
+        return sorted(leads, key=lambda row: row["model"] in self.references)
 
     @property
     def between(self) -> str:
@@ -910,6 +916,7 @@ def _ask(run: RunTables, comparisons: Sequence[Comparisons]) -> Question:
         unit=unit,
         units=unit if not of else of[0] if first.between == "groups" else of[-1],
         baselines=list_baselines(run),
+        references=frozenset(row["baseline"] for row in run.manifest.get("checks", [])),
         comparisons=tuple(
             overall or [item for item in comparisons if not item.part.startswith(SERVED)]
         ),
