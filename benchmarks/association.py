@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import Attributes, Interactions, Vocabulary
+from recbias.core.dataset import Attributes, Interactions, Queries, Vocabulary
 from recbias.core.evidence import Embeddings, Evidence
-from recbias.core.queries import Queries
 from recbias.metrics.embeddings.association import DEAA, EAA, GEAA, RRipa
 from recbias.metrics.embeddings.classification import AttributeClassification
 from recbias.metrics.embeddings.directions import DirectionChecks

@@ -23,9 +23,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 from recbias.core.evidence import Evidence, RankedLists
-from recbias.core.queries import Queries
 from recbias.metrics.accuracy import MAP, MRR, NDCG, HitRate
 from recbias.metrics.popularity import Entropy, Gini, ItemCoverage
 from recbias.statistics.compare import SystemEstimates, compare

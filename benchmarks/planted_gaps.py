@@ -26,8 +26,8 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from recbias.core.dataset import make_sentence_queries
 from recbias.core.evidence import Evidence, SentenceScores
-from recbias.core.queries import make_sentence_queries
 from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import LocalModel, ScoringSettings
 from recbias.metrics.perplexity import PerplexityGap

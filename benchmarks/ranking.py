@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from recbias.core.dataset import Attributes, Interactions, TrainingData, Vocabulary
-from recbias.core.queries import Queries
+from recbias.core.dataset import Attributes, Interactions, Queries, TrainingData, Vocabulary
 from recbias.kernels.sparse import block_size, map_blocks, n_workers
 from recbias.models.fitted import FittedFactors
 from recbias.models.ranking import BYTES_PER_SCORE, RANKING_LIMIT

@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import Attributes, Split
-from recbias.core.queries import Queries
+from recbias.core.dataset import Attributes, Queries, Split
 from recbias.data.filters_queries import KCore, Threshold
 from recbias.data.movielens import MovieLens1M
 from recbias.data.splits import RandomHoldout

@@ -44,8 +44,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Split
-from recbias.core.queries import Queries
+from recbias.core.dataset import Attributes, Queries, Split
 from recbias.data.filters_queries import KCore, Threshold
 from recbias.data.movielens import MovieLens1M, MovieLens100K
 from recbias.data.splits import LeaveOneOut, RandomHoldout

@@ -50,6 +50,7 @@ from recbias.core.dataset import (
     Interactions,
     Matrix,
     Odds,
+    Queries,
     Reviews,
     Split,
     TrainingData,
@@ -77,7 +78,6 @@ from recbias.core.evidence import (
 )
 from recbias.core.measures import Contrast, Direction, Measurement, UnitScores
 from recbias.core.plugins import Candidates, InputFile, ModelName, Output, State
-from recbias.core.queries import Queries
 from recbias.models.ranking import rank_by_product, rank_by_scores
 from recbias.statistics.paired import Alpha, Correction, Family, compute_pair_moments
 

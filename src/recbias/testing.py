@@ -23,11 +23,13 @@ import pandas as pd
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import (
+    SAMPLE,
     AnyArray,
     Attributes,
     FloatArray,
     Interactions,
     Odds,
+    Queries,
     TrainingData,
     Vocabulary,
 )
@@ -56,7 +58,6 @@ from recbias.core.plugins import (
     Restores,
     Storable,
 )
-from recbias.core.queries import SAMPLE, Queries
 from recbias.statistics.paired import PairedTest
 
 _Rules: TypeAlias = Iterator[tuple[object, str]]

@@ -15,9 +15,8 @@ import pandas as pd
 from tally import Measurements, Study, World
 
 from recbias.config.specs import Grouping
-from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 from recbias.core.evidence import Evidence, Impressions, Policy
-from recbias.core.queries import Queries
 from recbias.metrics.logged import ClickThroughRate, PolicyValue, ShownNDCG, ShownShare
 from recbias.runner.grouping import GroupMeasurements
 

@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from recbias.core.dataset import AnyArray, Dataset, FloatArray
+from recbias.core.dataset import AnyArray, Dataset, FloatArray, Queries
 from recbias.core.evidence import Evidence, RankedLists
-from recbias.core.queries import Queries
 from recbias.data.demo import GENRES, Demo, encode_favourites, encode_genres
 
 K = 10

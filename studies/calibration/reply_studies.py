@@ -11,9 +11,8 @@ from scipy.stats import binom
 from tally import Study, World
 from text_studies import make_text_evidence
 
-from recbias.core.dataset import AnyArray, Attributes, Vocabulary
+from recbias.core.dataset import AnyArray, Attributes, Queries, Vocabulary
 from recbias.core.evidence import Evidence, RankedLists, Responses
-from recbias.core.queries import Queries
 from recbias.metrics.identity import IdentityEffect, ListOverlap, OverlapSpread
 from recbias.metrics.labels import FIRST_SLOT, RANK, FirstSlotShare, OrderAgreement, Unmatched
 

@@ -12,9 +12,8 @@ from list_studies import get_values
 from tally import Measurements, Study, World
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, FloatArray, Interactions, Vocabulary
+from recbias.core.dataset import Attributes, FloatArray, Interactions, Queries, Vocabulary
 from recbias.core.evidence import Embeddings, Evidence
-from recbias.core.queries import Queries
 from recbias.metrics.embeddings.association import DEAA, EAA, GEAA, LatentProjection, RRipa
 from recbias.metrics.embeddings.classification import AttributeClassification
 from recbias.metrics.embeddings.directions import (

@@ -80,6 +80,8 @@ def test_units_that_are_no_queries_have_no_history(tmp_path: Path) -> None:
     assert set(table["unit"]) == {"name"}
     assert set(table["history"]) == {()}
     assert table["text"].str.contains(table["unit_id"].iloc[0], regex=False).all()
+    assert len({*table["text"]}) > 1
+    assert table["list"].map(len).gt(0).all()
 
 
 def test_a_stated_identity_stands_beside_the_neutral_prompt(tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_a_stated_identity_stands_beside_the_neutral_prompt(tmp_path: Path) -> N
     assert table["list"].tolist() == [("Heat", "Alien"), ("Heat", "Up")]
     assert set(table["neutral"]) == {("Heat", "Up")}
     shown = invoke_recbias("examples", "stated", folder=tmp_path).out
-    assert "    new: Alien\n    gone: Up\n" in shown
+    assert "    neutral: Heat; Up\n    new: Alien\n    gone: Up\n" in shown
     page = next((tmp_path / "results" / "stated").glob("*/report.html")).read_text()
     assert "<li><del>Up</del></li>" in page
     assert '<li class="hit">Alien (new)</li>' in page

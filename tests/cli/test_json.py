@@ -132,7 +132,7 @@ def test_list_names_the_entries_of_a_kind_or_of_all(tmp_path: Path) -> None:
     entries = [(row["name"], row["summary"]) for row in every["models"]]
     assert entries == list_entries("models")
     extras = {row["name"]: row["extra"] for row in every["models"]}
-    assert (extras["EASE"], extras["MultiVAE"]) == (None, "recbias[torch]")
+    assert (extras["EASE"], extras["MultiVAE"]) == (None, "torch")
 
 
 METRICS = ["nDCG", "ItemCoverage", {"name": "nDCG", "by": "gender"}]

@@ -135,7 +135,7 @@ def spelled(item: str, known: str) -> Case:
 def joined(cell: str) -> Case:
     """Return a training file of which one cell has several items."""
     train = f'{PAIRS}7,"{cell}"\n8,13\n8,11\n9,14\n'
-    says = "train.csv: 1 of 4 items may be several in one cell, where each has a row of its own"
+    says = "train.csv: 1 of 4 items may be several in one cell"
     files = {"train.csv": train, "test.csv": f"{PAIRS}8,14\n9,11\n"}
     return case(f"several ids: {cell}", files, says, value=1.0)
 
@@ -143,7 +143,7 @@ def joined(cell: str) -> Case:
 def unlike(item: str) -> Case:
     """Return a training file of which one item is no whole number as the others are."""
     files = {"train.csv": f"{PAIRS}1,{item}\n1,11\n2,12\n", "test.csv": f"{PAIRS}2,11\n"}
-    says = "train.csv: 1 of 3 items may be no value or another form of a number"
+    says = "train.csv: 1 of 3 items may stand for no value, or for a number in another form"
     return case(f"unlike the others: {item!r}", files, says, value=1.0)
 
 
@@ -192,7 +192,7 @@ IDS = [
     case(
         "several items in a cell of a list",
         {"train.csv": CLICKS, "test.csv": f"{PAIRS}1,8\n", "l.csv": f'{RANKS}1,8,1\n1,"7,9",2\n'},
-        "l.csv: 1 of 2 items may be several in one cell, where each has a row of its own: '7,9'",
+        "l.csv: 1 of 2 items may be several in one cell: '7,9'; write each into a row of its own",
         value=1.0,
         lists={"path": "l.csv"},
     ),

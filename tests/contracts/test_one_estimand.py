@@ -17,13 +17,12 @@ from contracts.test_metrics import make_metric
 from recbias.config.checks import Check, CheckSpec
 from recbias.config.specs import Grouping, PluginSpec
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 from recbias.core.docstrings import read_section
 from recbias.core.errors import NothingLeft
 from recbias.core.evidence import Embeddings, Evidence, RankedLists
 from recbias.core.measures import ALL, Measurement, limit_interval, read_bounds
 from recbias.core.plugins import HasBounds
-from recbias.core.queries import Queries
 from recbias.metrics.base import PerQuery, WholeSet
 from recbias.registry import REGISTRIES
 from recbias.runner.grouping import GroupMeasurements

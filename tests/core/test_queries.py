@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 from recbias.core.errors import (
     Contradiction,
     NothingLeft,
@@ -21,7 +21,6 @@ from recbias.core.grouping import (
     read_uncertain_groups,
     validate_grouping,
 )
-from recbias.core.queries import Queries
 
 USERS = Attributes(
     Vocabulary.of(["1", "2", "3", "4"]),

@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.dataset import AnyArray, Dataset, FloatArray, Odds, Split
+from recbias.core.dataset import AnyArray, Dataset, FloatArray, Odds, Queries, Split
 from recbias.core.errors import OutOfRange, UserError
-from recbias.core.queries import Queries
 from recbias.data import demo
 from recbias.data.demo import (
     CATEGORIES,

@@ -62,14 +62,6 @@ def test_numpy_is_required_from_the_version_whose_archives_refuse_pickles(
         np.savez(io.BytesIO(), allow_pickle=False, objects=np.array([{}], dtype=object))
 
 
-def test_the_built_site_is_not_in_the_repository() -> None:
-    ignored = (ROOT / ".gitignore").read_text("utf-8").split()
-    config = (ROOT / "mkdocs.yml").read_text("utf-8")
-    assert "/site/" in ignored
-    assert "site_dir: site\n" in config
-    assert "mkdocs build" in (ROOT / "Makefile").read_text("utf-8")
-
-
 def test_the_workflow_of_the_papers_compares_specs_with_tables_that_name_them() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
     recipe = makefile.partition("\npapers:")[2].partition("\n\n")[0]
@@ -87,13 +79,6 @@ def test_the_workflow_of_the_papers_compares_specs_with_tables_that_name_them() 
     steps = [step.get("run", "") for step in workflow["jobs"]["children"]["steps"]]
     assert any(step.startswith("pip install") and ".[torch]" in step for step in steps)
     assert any(step.startswith("make papers") for step in steps)
-
-
-@pytest.mark.parametrize("folder", ["data", "results"])
-def test_only_the_readme_of_a_folder_is_in_the_repository(folder: str) -> None:
-    assert (ROOT / folder / "README.md").is_file()
-    lines = (ROOT / ".gitignore").read_text("utf-8").split()
-    assert [line for line in lines if folder in line] == [f"/{folder}/*", f"!/{folder}/README.md"]
 
 
 DOCS = Path(__file__).parents[2] / "docs"

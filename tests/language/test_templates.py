@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from recbias.core.context import collect_warnings
+from recbias.core.dataset import Queries
 from recbias.core.errors import (
     BadYaml,
     Contradiction,
@@ -17,7 +18,6 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.grouping import group_by
-from recbias.core.queries import Queries
 from recbias.language.templates import (
     Kind,
     Templates,

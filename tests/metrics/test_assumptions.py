@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes
+from recbias.core.dataset import Attributes, Queries
 from recbias.core.errors import Contradiction, UnknownName
 from recbias.core.evidence import Evidence, Impressions, Policy
-from recbias.core.queries import Queries
 from recbias.metrics.assumptions import (
     ExaminationSensitivity,
     PositionBias,

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes, TrainingData, Vocabulary
+from recbias.core.dataset import Attributes, Queries, TrainingData, Vocabulary
 from recbias.core.errors import MalformedLine, MissingEvidence, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.grouping import group_by
 from recbias.core.measures import Measurement
-from recbias.core.queries import Queries
 from recbias.data.filters_queries import Users
 from recbias.data.impressions import ImpressionTable
 from recbias.metrics.logged import (

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import FloatArray
+from recbias.core.dataset import FloatArray, Queries
 from recbias.core.errors import NothingLeft, UnknownColumn, UserError
 from recbias.core.evidence import Evidence
 from recbias.core.plugins import ChecksEarly, Pools
-from recbias.core.queries import Queries
 from recbias.metrics.templates.design import (
     Design,
     build_design,

@@ -15,9 +15,8 @@ import torch
 
 import recbias
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import FloatArray
+from recbias.core.dataset import FloatArray, make_sentence_queries
 from recbias.core.errors import Contradiction, OutOfRange
-from recbias.core.queries import make_sentence_queries
 from recbias.language.local_models import LocalModel, ScoringSettings, tokenize_sentences
 from recbias.language.terms import TermPairs
 from recbias.models.debias import Debias, SentenceTraining, create_bias_loss, find_bias_subspace

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from recbias.core.context import collect_warnings, warn
-from recbias.core.dataset import AnyArray, TrainingData
+from recbias.core.dataset import AnyArray, Queries, TrainingData
 from recbias.core.errors import (
     BrokenContract,
     ChangedFile,
@@ -20,7 +20,6 @@ from recbias.core.errors import (
     UnknownIdentifier,
 )
 from recbias.core.evidence import RankedLists, Responses, SentenceScores, check_lists
-from recbias.core.queries import Queries
 from recbias.data.lmrec import LMRecRelease, LMRecSentences
 from recbias.models.given import (
     GivenLists,

@@ -11,10 +11,9 @@ import torch
 
 import recbias
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import TrainingData
+from recbias.core.dataset import Queries, TrainingData
 from recbias.core.errors import Contradiction, OutOfRange, UnknownColumn, UnknownIdentifier
 from recbias.core.plugins import ReadsModels
-from recbias.core.queries import Queries
 from recbias.language.likelihood import score_sentences
 from recbias.language.local_models import LocalModel
 from recbias.models.language_model import (

@@ -12,10 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import AnyArray, Ids, Reviews, TrainingData
+from recbias.core.dataset import AnyArray, Ids, Queries, Reviews, TrainingData
 from recbias.core.errors import NothingLeft
 from recbias.core.evidence import RankedLists
-from recbias.core.queries import Queries
 from recbias.models.text import Blocks, ItemClasses, Pooling, recommend_by_reviews, tokenize_texts
 from recbias.models.text_classifiers import TFIDFLR, EncoderLR, LMRec, SoftmaxRegression, fit_probe
 from recbias.testing import check_recommender

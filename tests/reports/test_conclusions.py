@@ -95,6 +95,13 @@ def test_two_models_that_differ_name_the_better_one(tmp_path: Path) -> None:
     )
 
 
+def test_another_level_than_95_of_an_interval_is_said(tmp_path: Path) -> None:
+    row = compare("x", "y", (0.2, 0.5), 0.1, p_adjusted=0.004, significant=True, alpha=0.01)
+    run = write_run(tmp_path, [state("x", 0.2), state("y", 0.5)], [row])
+    (conclusion,) = collect_conclusions(run)
+    assert "alpha 0.01: p 0.004, 100 users, 99% interval." in conclusion.detail
+
+
 def test_two_models_without_a_difference_state_what_could_have_been_detected(
     tmp_path: Path,
 ) -> None:
@@ -121,7 +128,7 @@ def test_two_models_without_a_difference_state_what_could_have_been_detected(
     [
         (
             (True, True),
-            "z has the highest nDCG, 0.5000, significantly better than each of the other 2",
+            "z has the highest nDCG, 0.5000, significantly better than x and y.",
         ),
         ((True, False), "z has the highest nDCG, 0.5000, but is not shown to be better than y."),
         ((False, False), "No significant difference in nDCG between the 3 models was found."),
@@ -141,6 +148,55 @@ def test_the_best_of_three_models_is_no_better_than_the_tests_say(
     assert ("Smallest difference 0.1000 [-0.1000, 0.3000], from y." in conclusion.detail) == all(
         significant
     )
+
+
+NEAREST = {"metric": "nDCG", "k": 10, "name": "nDCG", "direction": "zero"}
+
+
+def state_around(model: str, value: float) -> dict[str, Any]:
+    return state(model, value, ci_low=value - 0.02, ci_high=value + 0.02)
+
+
+def test_values_on_opposite_sides_of_0_are_not_nearer_because_they_differ(tmp_path: Path) -> None:
+    """-0.06 and 0.04 differ by 0.1 ± 0.02; |-0.06| - |0.04| = 0.02 is within 0.02 + 0.02."""
+    values = [state_around("x", -0.06), state_around("y", 0.04), state_around("z", 0.5)]
+    sure = {"significant": True, "p_adjusted": 0.001}
+    pair = compare("x", "y", (-0.06, 0.04), 0.02, **sure)
+    rows = [
+        pair,
+        *(compare(a, "z", (v, 0.5), 0.02, **sure) for a, v in (("x", -0.06), ("y", 0.04))),
+    ]
+    (conclusion,) = collect_conclusions(write_run(tmp_path / "three", values, rows, [NEAREST]))
+    assert conclusion.sentence == (
+        "y has the nDCG nearest to 0, 0.0400, but is not shown to be better than x."
+    )
+    reason = (
+        "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.001, 100 users, of the "
+        "signed difference -0.1000 [-0.1200, -0.0800]; distances from 0 differ only if the sum of "
+        "both values is not 0 either, and it is -0.0200 ± 0.0400."
+    )
+    assert conclusion.detail == f"{reason} Nearer to 0 is better."
+    (conclusion,) = collect_conclusions(write_run(tmp_path / "two", values[:2], [pair], [NEAREST]))
+    assert conclusion.sentence == (
+        "No model is shown to have a nDCG nearer to 0 than another: x -0.0600 and y 0.0400."
+    )
+    assert conclusion.detail == reason
+
+
+def test_the_best_model_is_the_best_beside_a_better_baseline(tmp_path: Path) -> None:
+    values = {"Random": 0.9, "x": 0.1, "y": 0.2, "z": 0.5}
+    sure = {"significant": True, "p_adjusted": 0.001}
+    rows = [
+        compare(a, b, (values[a], values[b]), 0.01, **sure)
+        for a in values
+        for b in values
+        if a < b
+    ]
+    run = write_run(tmp_path, [state(*item) for item in values.items()], rows)
+    run.manifest["models"] = [{"label": name, "name": name} for name in values]
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.sentence.startswith("Baselines aside, z has the highest nDCG, 0.5000, sign")
+    assert conclusion.more[0].startswith("z has a lower nDCG than the baseline Random: 0.5000")
 
 
 def compare_equal_differences(n: int, significant: bool) -> dict[str, Any]:
@@ -234,6 +290,13 @@ def test_models_with_the_same_gap_are_counted_and_the_largest_is_named(tmp_path:
         "[0.1000, 0.2000]."
     )
     assert (conclusion.model, conclusion.difference) == ("b", -0.15)
+
+
+def test_no_model_has_most_of_equal_gaps(tmp_path: Path) -> None:
+    equal = [contrast(name, 0.01, significant=True) for name in "ab"]
+    run = write_groups(tmp_path, *equal, models=["a", "b"])
+    sentence = collect_conclusions(run)[0].sentence
+    assert sentence.startswith("nDCG is lower for gender=F than for gender=M with both models: by")
 
 
 @pytest.mark.parametrize(

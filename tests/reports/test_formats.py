@@ -222,7 +222,7 @@ def test_the_report_holds_all_tables_and_no_nan(tmp_path: Path) -> None:
         (["w", "v", "w"], ["w", "v"]),
         (
             ["measure a of X: 3 lost", "measure a of Y: 3 lost", "measure a of Y: 2 lost"],
-            ["3 lost (2 stages)", "measure a of Y: 2 lost"],
+            ["3 lost", "measure a of Y: 2 lost"],
         ),
     ],
 )

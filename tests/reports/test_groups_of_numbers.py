@@ -14,6 +14,7 @@ from recbias.reports.run import name_groups, read_run
 from recbias.reports.tables import build_group_tables
 from recbias.reports.verdict import build_verdict
 from recbias.reports.views import collect_questions
+from recbias.reports.wording import format_interval
 
 QUANTILES, BINS = "age in 4 quantiles", "age in [18, 30, 50]"
 SPEC: dict[str, Any] = {
@@ -49,6 +50,17 @@ def test_quantiles_have_bounds_in_reports_and_ranks_in_files(run: recbias.Run) -
     assert [rank for *_, rank in numbers] == [1, 2, 3, 4]
     ends = [end for low, high, _ in numbers for end in (low, high)]
     assert ends == sorted({*ends})
+
+
+def test_the_gap_of_a_table_has_the_interval_of_the_gap(run: recbias.Run) -> None:
+    tables = build_group_tables(read_run(run.folder))
+    for table, by in zip(tables, (QUANTILES, BINS), strict=True):
+        rows = run.metrics[run.metrics["metric"].str.endswith(f"(by={by}, gap=difference)")]
+        gaps = {row["model"]: row for row in rows.to_dict("records")}
+        for model, *_, cell in table.rows:
+            gap = gaps[model.text]
+            assert cell.interval == format_interval(gap["ci_low"], gap["ci_high"], 4)
+            assert by == BINS or "adjusted p" in cell.note  # only one pair of bins is tested
 
 
 def test_a_table_has_one_number_of_decimals(run: recbias.Run) -> None:

@@ -19,6 +19,7 @@ from recbias.reports.published import (
     read_source,
 )
 from recbias.reports.run import RunTables, read_run
+from recbias.reports.verdict import build_verdict
 from support.run_folders import RunSpec, make_run
 
 
@@ -44,6 +45,21 @@ def test_a_run_is_compared_with_table_a3(tmp_path: Path) -> None:
     assert table["relative"].tolist() == pytest.approx([-0.0054 / 0.2993, 0.0077 / 0.3023])
     assert table["within"].tolist() == [True, False]
     assert table["published_std"].isna().all()
+
+
+def test_the_verdict_names_the_table_what_is_missing_and_the_largest_ratio(tmp_path: Path) -> None:
+    """0.0064 - 0.0079 = -0.0015 is within 0.01, and 19% less."""
+    world = RunSpec(models=("ItemKNN", "Random"), metrics=("nDCG",))
+    run = make_run_with(tmp_path, world, [0.2939, 0.0064])
+    run.spec["report"] = {"reference": "children/a3"}
+    verdict = build_verdict(run)
+    assert verdict.line == "2 of 2 values within 0.01 of the published table children/a3"
+    assert verdict.sentences[0] == (
+        "The table is of Murtadha Al Nahadi (2023): 2 models compared, 14 not run; largest "
+        "relative difference -19% (nDCG of Random)."
+    )
+    notes = [tile.note for tile in verdict.tiles]
+    assert notes[1] == "largest difference -0.001500 or -19.0% (nDCG)"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from recbias.reports.views import (
     describe_methods,
     find_wins,
 )
+from recbias.reports.wording import add_places, number_cell, tabulate
 from recbias.statistics.agreement import kendall_tau
 from support.hand_worked_runs import BY_GENDER, compare, state, write_run
 from support.run_folders import RunSpec, make_run
@@ -34,6 +36,19 @@ def rewrite_metrics(folder: Path, **columns: Any) -> RunTables:
     path = folder / "metrics.csv"
     pd.read_csv(path, keep_default_na=False).assign(**columns).to_csv(path, index=False)
     return read_run(folder)
+
+
+def test_a_column_that_is_asked_for_stays_when_it_is_blank() -> None:
+    columns: dict[str, Callable[[Any], str]] = {"a": lambda _: "", "b": lambda _: "", "c": str}
+    table = tabulate("", [1, 2], columns).without_blanks("a")
+    assert [column.title for column in table.columns] == ["a", "c"]
+
+
+def test_a_quantity_has_the_same_decimals_throughout_a_table() -> None:
+    rows = [{"metric": "year", "value": 1987.5}, {"metric": "nDCG", "value": 0.25}]
+    rows = add_places([*rows, {"metric": "nDCG", "value": 0.00012}], ["value"])
+    table = tabulate("", rows, {"value": lambda row: number_cell(row["value"], row["places"])})
+    assert [row[0].text for row in table.rows] == ["1987.5", "0.2500", "0.0001"]
 
 
 def test_the_summary_has_one_row_per_model_and_one_column_per_metric(tmp_path: Path) -> None:

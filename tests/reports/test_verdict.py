@@ -66,7 +66,11 @@ def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
             "PASS: 1 of 1 check of a; nDCG gap by gender 0.1000, limit at most 0.5",
         ),
         ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
-        ([CHECK, UNDECIDED, CHECK], "fail", "FAIL: 2 of 3 checks failed, 1 undecided"),
+        (
+            [CHECK, UNDECIDED, CHECK],
+            "fail",
+            "FAIL: 2 of 3 checks failed, 1 undecided: nDCG gap by gender",
+        ),
         (
             [UNDECIDED],
             "undecided",
@@ -118,6 +122,27 @@ def test_a_passed_gate_says_which_models_it_is_about(
     run = write_models(tmp_path, "Random", "MostPop", "x", "y", Random=True, MostPop=True)
     run.manifest["checks"] = [PASSED | {"model": name, "metric": "nDCG"} for name in checked]
     assert build_verdict(run).line == line
+
+
+def test_the_limit_of_a_difference_is_of_the_difference(tmp_path: Path) -> None:
+    limit = {"metric": "nDCG", "baseline": "b", "limit": "not below b - 0.01"}
+    (tile,) = build_verdict(write_checks(tmp_path, PASSED | limit)).tiles
+    assert (tile.label, tile.note) == ("nDCG minus b", "limit at least -0.01")
+
+
+def test_the_model_that_is_checked_leads_and_not_its_baseline(tmp_path: Path) -> None:
+    rows = [
+        contrast("old", 0.05, significant=True),
+        contrast("new", 0.03, significant=True)
+        | {"mean_a": 0.24, "difference": -0.06, "ci_low": -0.09, "ci_high": -0.03},
+    ]
+    run = write_groups(tmp_path, *rows, models=["old", "new"])
+    run.manifest["checks"] = [PASSED | {"model": "new", "baseline": "old", "metric": "nDCG"}]
+    assert (
+        build_verdict(run)
+        .sentences[0]
+        .endswith("with new: by 0.0600 [0.0300, 0.0900]; also significant with old.")
+    )
 
 
 def test_a_passed_gate_is_followed_by_what_the_run_found(tmp_path: Path) -> None:
@@ -192,8 +217,7 @@ def test_baselines_are_not_the_subject(
 def test_the_best_model_is_better_than_the_others_and_the_baselines(tmp_path: Path) -> None:
     verdict = build_verdict(write_models(tmp_path, "Random", "MostPop", "x", "y", "z"))
     assert verdict.line == (
-        "z has the highest nDCG, 0.5000, significantly better than each of the other 2 models and "
-        "the baselines."
+        "z has the highest nDCG, 0.5000, significantly better than x, y and the baselines."
     )
     assert [(tile.label, tile.note) for tile in verdict.tiles] == [("nDCG", "z")]
     assert Run(tmp_path)._repr_html_().startswith(f"<p><strong>{verdict.line}</strong></p>")
@@ -332,6 +356,11 @@ def test_the_effect_of_a_stated_identity_names_every_model_that_has_it(
     assert verdict.line.startswith(line)
     assert verdict.line.endswith("by 0.3000 [0.2000, 0.4000].")
     assert len(verdict.line.split()) <= 25
+    # 1 - 0.8 = 0.2 and 1 - 0.5 = 0.5
+    assert verdict.sentences[0] == (
+        "Lists for person=old have an overlap of 0.20 with the neutral list; the neutral prompt "
+        "sampled again has 0.50."
+    )
     tiles = [(tile.label, tile.note) for tile in verdict.tiles]
     assert tiles == [(f"{name}: identity effect", "person=old") for name in names]
 

@@ -112,6 +112,12 @@ def test_hits_have_the_intervals_of_shares() -> None:
     assert float(mean.p[0]) == pytest.approx(0.004678, abs=1e-6)  # z = 0.5 / sqrt(0.25 / 8)
 
 
+def test_the_mean_hit_of_one_model_has_wilsons_interval() -> None:
+    estimates = estimate(Contrasts(np.array([[1.0, 1.0, 0.0, 0.0]])))
+    interval = stats.binomtest(2, 4).proportion_ci(method="wilson")
+    assert [ends[0] for ends in estimates.ends] == pytest.approx([interval.low, interval.high])
+
+
 def test_estimates_are_those_of_the_specification_curve_package() -> None:
     # pip install specification-curve==0.3.9; its specifications without the control c of
     # SpecificationCurve(DataFrame({"y1": ..., "a": t % 2, "c": cos(t)}), [y1, y2, y3], [a], [c])

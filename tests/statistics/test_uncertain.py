@@ -11,7 +11,7 @@ from scipy import stats
 from recbias.core.dataset import FloatArray
 from recbias.core.grouping import Assumption, UncertainGroups
 from recbias.core.measures import Measurement, UnitScores
-from recbias.statistics.groups import compute_moments, pool_groups, welch_contrasts
+from recbias.statistics.groups import compute_moments, measure_gap, pool_groups, welch_contrasts
 from recbias.statistics.uncertain import (
     TEST,
     compare_contributions,
@@ -215,6 +215,11 @@ def test_ratio_and_std_follow_from_the_means() -> None:
         assert gap.value == pytest.approx(value)
         assert gap.ci_low < value < gap.ci_high
         assert not gap.contrasts
+
+
+def test_a_mean_below_zero_has_no_ratio() -> None:
+    means = np.array([[-0.2, 0.4], [0.2, 0.4]])
+    assert measure_gap(means, "ratio").tolist() == pytest.approx([math.nan, 0.5], nan_ok=True)
 
 
 def test_samples_leave_undefined_queries_out() -> None:

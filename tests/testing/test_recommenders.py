@@ -7,11 +7,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from recbias.core.dataset import TrainingData
+from recbias.core.dataset import Queries, TrainingData
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import Embeddings, RankedLists
 from recbias.core.plugins import Output, State
-from recbias.core.queries import Queries
 from recbias.models.baselines import MostPop
 from recbias.models.linear import EASE
 from recbias.testing import check_recommender, make_checkerboard

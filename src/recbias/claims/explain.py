@@ -20,11 +20,11 @@ from recbias.core.dataset import (
     Dataset,
     FloatArray,
     Interactions,
+    Queries,
     Split,
 )
 from recbias.core.errors import MissingEvidence, NothingLeft, WrongType
 from recbias.core.grouping import split_crossing
-from recbias.core.queries import Queries
 from recbias.reports import pages
 from recbias.reports.examples import EXAMPLE_COLUMNS, TEXTS, Stages, choose_models, select_scores
 from recbias.reports.run import read_run, to_records

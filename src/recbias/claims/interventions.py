@@ -18,7 +18,7 @@ import pandas as pd
 from recbias.api import create_executor, read_experiment
 from recbias.config.experiment import PluginSpec
 from recbias.config.specs import Grouping
-from recbias.core.dataset import AnyArray, Dataset, FloatArray, Interactions, Split
+from recbias.core.dataset import AnyArray, Dataset, FloatArray, Interactions, Queries, Split
 from recbias.core.errors import (
     BrokenContract,
     Contradiction,
@@ -28,7 +28,6 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import RankedLists, mark_contained
 from recbias.core.files import make_generator
-from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.progress import open_observer
 from recbias.runner.execute import Executor, execute_plans

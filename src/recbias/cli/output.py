@@ -219,10 +219,8 @@ def _print_grid(grid: Grid, console: Console) -> None:
             note = f"Too wide to show: {text} (a wider terminal and --json have them)."
             grid = replace(grid, notes=(*grid.notes, note))
     else:  # at its full width without trailing blanks
-        table = _lay_out(grid)
-        wide = Console(width=_WIDE.measure(table).maximum, color_system=None)
-        with wide.capture() as capture:
-            wide.print(table)
+        with _WIDE.capture() as capture:
+            _WIDE.print(_lay_out(grid))
         lines = capture.get().splitlines()
         console.out("\n".join(line.rstrip() for line in lines), highlight=False)
         notes = tuple(note for note in grid.notes if not note.startswith("Bold:"))

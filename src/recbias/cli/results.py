@@ -30,7 +30,7 @@ from recbias.core.errors import UnknownName
 from recbias.core.files import to_local_path
 from recbias.core.text import normalize_name, shorten, suggest
 from recbias.reports.run import summarize_runs, to_records
-from recbias.reports.views import format_title
+from recbias.reports.views import format_title, group_rows
 from recbias.reports.wording import (
     format_count,
     format_duration,
@@ -193,30 +193,28 @@ def examples(
 
 
 def _show_examples(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines about each unit: what it is, then the list of each model."""
-    shown: tuple[str, ...] = ()
-    for row in rows:
-        unit = row["unit_id"], *(row["neutral"] and (row["model"],))
-        if unit != shown:
-            shown = unit
-            labels = f" ({row['labels'].replace('&', ', ')})" if row["labels"] else ""
-            yield f"{row['unit']} {row['unit_id'].removeprefix(row['unit'] + '=')}{labels}"
-            if row["text"] and not row["neutral"]:
-                yield f"  text: {row['text']}"
-            if row["history"]:
-                yield f"  history: {_join(row['history'])}"
+    """Yield the lines about each unit: what it is, then the list of each model or prompt."""
+    for (unit,), own in group_rows(rows, ["unit_id"]).items():
+        first, has_prompts = own[0], len({row["text"] for row in own}) > 1
+        labels = f" ({first['labels'].replace('&', ', ')})" if first["labels"] else ""
+        yield f"{first['unit']} {unit.removeprefix(first['unit'] + '=')}{labels}"
+        if first["text"] and not has_prompts:
+            yield f"  text: {first['text']}"
+        if first["history"]:
+            yield f"  history: {_join(first['history'])}"
+        for row in own:
+            title = format_title(row["metric"], float(row["k"]) if row["k"] else None)
+            metric = " ".join(filter(None, [make_heading(title), row["group"], row["target"]]))
+            listed = f": {'; '.join(row['list'])}" if row["list"] else ""
+            yield f"  {row['model']}, {metric} {row['value']:.4f}{listed}"
+            if has_prompts:
+                yield f"    text: {row['text']}"
+            if row["missed"]:
+                yield f"    missed: {_join(row['missed'])}"
             if row["neutral"]:
-                yield f"  {row['model']}, neutral: {'; '.join(row['neutral'])}"
-        metric = make_heading(format_title(row["metric"], float(row["k"]) if row["k"] else None))
-        metric = " ".join(filter(None, [metric, row["group"], row["target"]]))
-        listed = f": {'; '.join(row['list'])}" if row["list"] else ""
-        yield f"  {row['model']}, {metric} {row['value']:.4f}{listed}"
-        if row["missed"]:
-            yield f"    missed: {_join(row['missed'])}"
-        if row["neutral"]:
-            yield f"    text: {row['text']}"
-            yield f"    new: {_list_others(row['list'], row['neutral'])}"
-            yield f"    gone: {_list_others(row['neutral'], row['list'])}"
+                yield f"    neutral: {'; '.join(row['neutral'])}"
+                yield f"    new: {_list_others(row['list'], row['neutral'])}"
+                yield f"    gone: {_list_others(row['neutral'], row['list'])}"
 
 
 def _list_others(items: Sequence[str], known: Sequence[str]) -> str:

@@ -31,12 +31,12 @@ from recbias.core.dataset import (
     Interactions,
     Matrix,
     Odds,
+    Queries,
     Vocabulary,
     freeze,
 )
 from recbias.core.errors import BrokenContract, MissingEvidence
 from recbias.core.measures import Measurement, UnitScores
-from recbias.core.queries import Queries
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,7 +118,12 @@ SIGNIFICANCE = Table(
     _Column("mean_a", float, "the value of the first side", by_test=True),
     _Column("mean_b", float, "the value of the second side", by_test=True),
     _Column("difference", float, "the first value minus the second", by_test=True),
-    _Column("ci_low", float, "the lower end of the 95% interval of the difference", by_test=True),
+    _Column(
+        "ci_low",
+        float,
+        "the lower end of the interval of the difference: 95%, of models 1 - alpha",
+        by_test=True,
+    ),
     _Column("ci_high", float, "the upper end of the interval", by_test=True),
     _Column("statistic", float, "the statistic of the test", by_test=True),
     _Column("df", float, "its degrees of freedom", by_test=True),

@@ -36,12 +36,12 @@ from recbias.core.dataset import (
     FloatArray,
     Ids,
     Matrix,
+    Queries,
     Split,
     TrainingData,
 )
 from recbias.core.evidence import REMEDIES, Evidence, RankedLists
 from recbias.core.measures import Bounds, Direction, Measurement
-from recbias.core.queries import Queries
 
 BASELINES = frozenset({"Random", "MostPop"})
 """The names of the models that are baselines unless the spec says otherwise."""

@@ -18,6 +18,7 @@ from recbias.core.dataset import (
     BoolArray,
     Dataset,
     Interactions,
+    Queries,
     encode_pairs,
     select_reviews,
 )
@@ -30,7 +31,6 @@ from recbias.core.errors import (
     at_setting,
 )
 from recbias.core.grouping import list_condition_columns, match_rows
-from recbias.core.queries import Queries
 from recbias.data.splits import parse_time, require_times
 
 

@@ -23,12 +23,12 @@ from recbias.core.dataset import (
     Dataset,
     Ids,
     Interactions,
+    Queries,
     Vocabulary,
 )
 from recbias.core.errors import MissingEvidence, MissingFile
 from recbias.core.files import has_file
 from recbias.core.plugins import InputFile
-from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.data.books_yelp import SIGNS
 from recbias.formats.tables import TableColumns, read_file

@@ -18,8 +18,10 @@ from recbias.core.dataset import (
     Attributes,
     Dataset,
     Interactions,
+    Queries,
     Sentences,
     Vocabulary,
+    tabulate_part,
 )
 from recbias.core.errors import (
     Contradiction,
@@ -31,7 +33,6 @@ from recbias.core.errors import (
 )
 from recbias.core.grouping import list_condition_columns, match_rows
 from recbias.core.plugins import InputFile
-from recbias.core.queries import Queries, tabulate_part
 from recbias.data.declared import find_folder, require_files
 from recbias.formats.delimited import Table
 from recbias.formats.identifiers import find_repeat

@@ -22,6 +22,7 @@ from recbias.core.dataset import (
     Codes,
     Dataset,
     Interactions,
+    Queries,
     Reviews,
     Split,
     Vocabulary,
@@ -30,7 +31,6 @@ from recbias.core.dataset import (
 )
 from recbias.core.errors import Contradiction, Leakage, MalformedLine, NothingLeft
 from recbias.core.plugins import InputFile
-from recbias.core.queries import Queries
 from recbias.data.filters_queries import HISTORY_LENGTH, describe_users
 from recbias.formats.delimited import BadLines, Table
 from recbias.formats.identifiers import (
@@ -392,10 +392,9 @@ class GivenSplit:
             own, needs_users = parts[part], True
             if part != "train":
                 users, items = _extend(users, [train.user_ids]), _extend(items, [train.item_ids])
-                has_item = bool((items.find(own.item_ids.ids) >= 0).any())
+                has_item = items.has_any(own.item_ids.ids)
                 needs_users = len(train.user_ids) > 1 and not has_item
-            is_swapped = part != "train" and not {*users.find(own.item_ids.ids)} <= {-1}
-            is_swapped &= not {*items.find(own.user_ids.ids)} <= {-1}
+            is_swapped = users.has_any(own.item_ids.ids) and items.has_any(own.user_ids.ids)
             remedy = "its columns of users and items look swapped" * is_swapped
             check = partial(check_ids, where=str(path), may_lack=True, remedy=remedy)
             check(own.user_ids.ids, users, "users", is_needed=needs_users)
@@ -455,7 +454,7 @@ class GivenSplit:
                 count = f"{leaked.size:,} (user, item) pairs stand in {files}"
                 leaks.append(f"{count}: {pairs}{more}")
         remedy = "remove them from one of the files"
-        return Leakage("; ".join(leaks), where="split", remedy=remedy)
+        return Leakage("; ".join(leaks), remedy=remedy)
 
 
 def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:

@@ -142,13 +142,13 @@ def question_ids(ids: Ids, noun: str, name: str) -> None:
     is_odd = find(f"^(?:{NO_VALUE}|None)$")
     if 2 * np.count_nonzero(is_plain) >= ids.size:
         is_odd |= find(_ODD) & ~is_plain & ~is_joined
-    for is_found, problem in (
-        (is_joined, "may be several in one cell, where each has a row of its own"),
-        (is_odd, "may be no value or another form of a number, and are read as written"),
+    for is_found, problem, remedy in (
+        (is_joined, "may be several in one cell", "write each into a row of its own"),
+        (is_odd, "may stand for no value, or for a number in another form", "read as written"),
     ):
         if is_found.any():
             count = f"{np.count_nonzero(is_found):,} of {ids.size:,} {noun}"
-            warn(f"{name}: {count} {problem}: {list_some(ids[is_found])}")
+            warn(f"{name}: {count} {problem}: {list_some(ids[is_found])}; {remedy}")
 
 
 def list_some(ids: Ids) -> str:

@@ -19,7 +19,7 @@ from recbias.core.dataset import (
     AnyArray,
     Codes,
     FloatArray,
-    Ids,
+    Queries,
     TrainingData,
     Vocabulary,
     count_distinct,
@@ -34,7 +34,6 @@ from recbias.core.errors import (
     UnknownIdentifier,
     WrongType,
 )
-from recbias.core.queries import Queries
 from recbias.core.text import normalize_name
 from recbias.formats.delimited import Kind, Layout, explain_header, read_table, suggest_column
 from recbias.formats.identifiers import check_ids, question_ids
@@ -439,15 +438,11 @@ def check_list_ids(rows: ListRows, queries: Queries, data: TrainingData) -> None
     where, asked, items = str(rows.path), queries.ids, data.train.item_ids
     query_ids, item_ids = rows.query_ids.ids, rows.item_ids.ids[np.unique(rows.items)]
     question_ids(item_ids, "items", rows.path.name)
-    if _has_any(asked, query_ids) or not _has_any(data.train.user_ids, query_ids):
-        is_swapped = _has_any(items, query_ids) and _has_any(asked, item_ids)
+    if asked.has_any(query_ids) or not data.train.user_ids.has_any(query_ids):
+        is_swapped = items.has_any(query_ids) and asked.has_any(item_ids)
         remedy = "its columns of queries and items look swapped" if is_swapped else ""
         check_ids(query_ids, asked, "queries", where, may_lack=True, remedy=remedy)
     check_ids(item_ids, items, "items", where)
-
-
-def _has_any(vocabulary: Vocabulary, ids: Ids) -> bool:
-    return bool((vocabulary.find(ids) >= 0).any())
 
 
 # ---- readers ----

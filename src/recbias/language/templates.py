@@ -18,7 +18,7 @@ import pandas as pd
 from annotated_types import Ge, Gt, Le, MinLen
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, Dataset, Ids
+from recbias.core.dataset import SAMPLE, AnyArray, Dataset, Ids, Queries
 from recbias.core.errors import (
     Contradiction,
     MalformedLine,
@@ -31,7 +31,6 @@ from recbias.core.errors import (
 )
 from recbias.core.evidence import MASK
 from recbias.core.plugins import InputFile
-from recbias.core.queries import SAMPLE, Queries
 from recbias.core.text import suggest
 from recbias.formats.tables import read_text_table
 from recbias.formats.yaml import MarkedValue, read_marked

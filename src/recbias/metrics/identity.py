@@ -17,14 +17,13 @@ import pandas as pd
 from annotated_types import Gt, Lt
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, Attributes, BoolArray, FloatArray, Ids
+from recbias.core.dataset import SAMPLE, AnyArray, Attributes, BoolArray, FloatArray, Ids
 from recbias.core.docstrings import InheritsSections
 from recbias.core.errors import Contradiction, NothingLeft, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.grouping import Groups, group_by, match_rows, split_crossing
 from recbias.core.measures import CONTROL, Contrast, Direction, Measurement, UnitScores
 from recbias.core.plugins import OnlyWith
-from recbias.core.queries import SAMPLE
 from recbias.metrics.base import Cutoff
 from recbias.metrics.templates.design import (
     TEMPLATE,

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recbias.core.dataset import AnyArray, Ids, TrainingData
+from recbias.core.dataset import AnyArray, Ids, Queries, TrainingData
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Output, State
-from recbias.core.queries import Queries
 from recbias.kernels.sparse import compile_loop
 from recbias.kernels.topk import can_compile, mix_hashes
 from recbias.models.ranking import rank_by_same_scores, rank_rows, rank_tiles

@@ -14,11 +14,10 @@ import pandas as pd
 from annotated_types import Ge, Gt, Lt, MinLen
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, BoolArray, Codes, Interactions, TrainingData
+from recbias.core.dataset import AnyArray, BoolArray, Codes, Interactions, Queries, TrainingData
 from recbias.core.errors import MissingEvidence, OutOfRange, at_setting
 from recbias.core.evidence import Embeddings, RankedLists
 from recbias.core.plugins import Device, FittedRecommender, State
-from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.factorization import FactorTables
 from recbias.models.fitted import FittedFactors, Floats32

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from recbias.core.dataset import AnyArray, Codes, Matrix, TrainingData
+from recbias.core.dataset import AnyArray, Codes, Matrix, Queries, TrainingData
 from recbias.core.evidence import Embeddings, RankedLists
 from recbias.core.plugins import Device, Output, State
-from recbias.core.queries import Queries
 from recbias.models.gpu import Ranking, rank_product
 
 Floats32 = npt.NDArray[np.float32]

@@ -21,6 +21,7 @@ from recbias.core.dataset import (
     BoolArray,
     FloatArray,
     Ids,
+    Queries,
     TrainingData,
     Vocabulary,
     count_distinct,
@@ -45,7 +46,6 @@ from recbias.core.evidence import (
 )
 from recbias.core.files import digest_file, has_file, read_version
 from recbias.core.plugins import InputFile, Output
-from recbias.core.queries import Queries
 from recbias.formats.delimited import Layout, Table, parse_numbers, read_table
 from recbias.formats.identifiers import check_ids
 from recbias.formats.lists import (

@@ -15,11 +15,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from recbias.core.dataset import AnyArray, Codes, FloatArray, Matrix, TrainingData
+from recbias.core.dataset import AnyArray, Codes, FloatArray, Matrix, Queries, TrainingData
 from recbias.core.errors import TooLittleMemory
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Device
-from recbias.core.queries import Queries
 from recbias.kernels.devices import find_accelerator, resolve_device
 from recbias.kernels.neighbours import Similarity
 from recbias.models.ranking import (

@@ -18,12 +18,12 @@ from recbias.core.dataset import (
     FloatArray,
     Interactions,
     Matrix,
+    Queries,
     TrainingData,
 )
 from recbias.core.errors import MissingEvidence, at_setting
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Device, OnlyWith, Output, State
-from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, find_accelerator
 from recbias.kernels.neighbours import Kind, find_nearest, find_nearest_by
 from recbias.kernels.neighbours import Similarity as Similarity_of_neighbours

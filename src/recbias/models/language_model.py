@@ -16,7 +16,7 @@ import pandas as pd
 from annotated_types import Ge, Gt, Le
 
 from recbias.core.context import report_progress, warn
-from recbias.core.dataset import AnyArray, Ids, TrainingData
+from recbias.core.dataset import AnyArray, Ids, Queries, TrainingData
 from recbias.core.errors import Contradiction, OutOfRange, UnknownColumn
 from recbias.core.evidence import Responses, SentenceScores
 from recbias.core.machine import release_between
@@ -30,7 +30,6 @@ from recbias.core.plugins import (
     State,
     select_settings,
 )
-from recbias.core.queries import Queries
 from recbias.kernels import devices
 from recbias.kernels.devices import OnDevice
 from recbias.language.likelihood import score_sentences

@@ -13,10 +13,9 @@ import pandas as pd
 from annotated_types import Ge, Gt
 
 from recbias.core.context import report_progress, track_progress, warn
-from recbias.core.dataset import AnyArray, Interactions, TrainingData
+from recbias.core.dataset import AnyArray, Interactions, Queries, TrainingData
 from recbias.core.evidence import RankedLists
 from recbias.core.plugins import Output
-from recbias.core.queries import Queries
 from recbias.models.fitted import FactorModel, FittedFactors, FittedItemWeights, ItemWeightModel
 from recbias.models.ranking import rank_rows
 

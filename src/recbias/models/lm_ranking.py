@@ -12,7 +12,7 @@ import pandas as pd
 from annotated_types import Ge, Gt, Le
 
 from recbias.core.context import record_fact, report_progress, warn
-from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, TrainingData
+from recbias.core.dataset import AnyArray, BoolArray, Codes, FloatArray, Queries, TrainingData
 from recbias.core.errors import Contradiction, WrongType, at_setting
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.files import make_generator
@@ -29,7 +29,6 @@ from recbias.core.plugins import (
     ReadsModels,
     SelectedModel,
 )
-from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice
 from recbias.kernels.topk import top_k
 from recbias.language.answers import parse_reply

@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
-from recbias.core.dataset import AnyArray, Codes, Interactions, Matrix, TrainingData
+from recbias.core.dataset import AnyArray, Codes, Interactions, Matrix, Queries, TrainingData
 from recbias.core.evidence import Embeddings, RankedLists
 from recbias.core.plugins import Device, State
-from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.kernels.sparse import block_size, map_blocks
 from recbias.models.gpu import (

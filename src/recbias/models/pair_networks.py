@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Gt, Lt, MinLen
 
-from recbias.core.dataset import AnyArray, Attributes, Matrix, TrainingData
+from recbias.core.dataset import AnyArray, Attributes, Matrix, Queries, TrainingData
 from recbias.core.errors import MissingEvidence, at_setting
 from recbias.core.evidence import Embeddings, RankedLists
 from recbias.core.plugins import Device, State
-from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.gpu import Ranking, Tensor, copy_to_array, create_parameter, initialize_glorot
 from recbias.models.ranking import BYTES_PER_SCORE

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.context import warn
-from recbias.core.dataset import Codes, TrainingData
+from recbias.core.dataset import Codes, Queries, TrainingData
 from recbias.core.errors import MalformedLine, UnknownColumn
 from recbias.core.evidence import Policy
 from recbias.core.plugins import InputFile, Output
-from recbias.core.queries import Queries
 from recbias.core.text import suggest
 from recbias.formats.tables import TableColumns, read_file
 from recbias.models.given import read_once

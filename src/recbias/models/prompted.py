@@ -12,11 +12,10 @@ import pandas as pd
 from annotated_types import Gt, Le
 
 from recbias.core.context import record_fact, warn
-from recbias.core.dataset import AnyArray, Codes, Ids, TrainingData
+from recbias.core.dataset import SAMPLE, AnyArray, Codes, Ids, Queries, TrainingData
 from recbias.core.errors import MissingEvidence, UnknownColumn, at_setting
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.plugins import InputFile, Output, PlannedRequest
-from recbias.core.queries import SAMPLE, Queries
 from recbias.language.answers import ParsedReply, parse_reply
 from recbias.language.client import complete, plan_requests
 from recbias.language.endpoints import ChatReply, ChatRequest, LanguageModel

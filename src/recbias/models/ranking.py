@@ -13,10 +13,9 @@ from typing import TypeAlias
 import numpy as np
 
 from recbias.core.context import Checkpoints, get_context, report_progress, warn
-from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix, TrainingData
+from recbias.core.dataset import AnyArray, BoolArray, Codes, Matrix, Queries, TrainingData
 from recbias.core.errors import BrokenContract
 from recbias.core.evidence import RankedLists
-from recbias.core.queries import Queries
 from recbias.kernels.sparse import MEMORY_LIMIT, block_size, for_each_block
 from recbias.kernels.topk import BestColumns, ProductRanking, can_compile, sparse_is_faster, top_k
 

@@ -11,11 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from annotated_types import Ge, Gt, Le, Lt
 
-from recbias.core.dataset import AnyArray, Interactions, TrainingData
+from recbias.core.dataset import AnyArray, Interactions, Queries, TrainingData
 from recbias.core.errors import Contradiction, UnknownColumn
 from recbias.core.evidence import Embeddings, RankedLists
 from recbias.core.plugins import Device, OnlyWith, State
-from recbias.core.queries import Queries
 from recbias.kernels.devices import resolve_device
 from recbias.models.fitted import FittedFactors
 from recbias.models.gpu import Tensor, copy_to_array, create_parameter

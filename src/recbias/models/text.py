@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recbias.core.context import report_progress, warn
-from recbias.core.dataset import AnyArray, Codes, FloatArray, Ids, Reviews, TrainingData
+from recbias.core.dataset import AnyArray, Codes, FloatArray, Ids, Queries, Reviews, TrainingData
 from recbias.core.errors import MissingEvidence, NothingLeft
 from recbias.core.evidence import MASK, RankedLists
 from recbias.core.plugins import Device, State, select_settings
-from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice, Precision, choose_precision, resolve_device
 from recbias.kernels.topk import top_k
 from recbias.language.local_models import (

@@ -28,12 +28,11 @@ from recbias.core.context import (
     report_validation,
     warn,
 )
-from recbias.core.dataset import AnyArray, Attributes, TrainingData
+from recbias.core.dataset import AnyArray, Attributes, Queries, TrainingData
 from recbias.core.errors import OutOfRange
 from recbias.core.evidence import normalize_gain, rank_discounts
 from recbias.core.machine import FreedMemory
 from recbias.core.plugins import FittedRecommender, OnlyOn, Output, select_settings
-from recbias.core.queries import Queries
 from recbias.kernels.devices import OnDevice
 from recbias.kernels.sparse import compile_loop
 from recbias.models.captured import CapturedStep

@@ -354,10 +354,7 @@ def _tabulate_estimates(card: Card) -> wording.Table:
         {
             "metric": lambda row: wording.make_heading(row["metric"]),
             **wording.pick(*(name for name in _PLACE if len({row[name] for row in rows}) > 1)),
-            "value": lambda row: wording.number_cell(row["value"], row["places"]),
-            "95% interval": lambda row: wording.interval_cell(
-                row["ci_low"], row["ci_high"], row["places"], "none"
-            ),
+            **wording.VALUE_COLUMNS,
             "n": lambda row: wording.number_cell(row["n"], 0),
             "undefined": lambda row: wording.number_cell(row["undefined"], 0),
         },

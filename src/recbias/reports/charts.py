@@ -84,7 +84,7 @@ class Axis:
         if self.span:
             return Scale(*self.span, start, end, is_log)
         if is_log:
-            return Scale(low / 1.2, high * 1.2, start, end, log=True)
+            return Scale(*svg.round_outward(low / 1.05, high * 1.05), start, end, log=True)
         return Scale(*svg.pad_range([*values, *self.lines]), start, end)
 
 
@@ -122,9 +122,13 @@ class _Axes:
 def _draw_chart(axes: _Axes, *elements: Safe, **texts: str) -> Plot:
     """Return a chart with its axes and their titles."""
     height, x, y = axes.y.start + _FOOT, axes.x_axis, axes.y_axis
+    notes = (
+        ", ".join(filter(None, [axis.note, "log scale" * scale.log]))
+        for axis, scale in ((y, axes.y), (x, axes.x))
+    )
     titles = (
-        svg.draw_title((4, 16), y.title, y.note),
-        svg.draw_title((axes.x.end, height - 8), x.title, x.note, "end"),
+        svg.draw_title((4, 16), y.title, next(notes)),
+        svg.draw_title((axes.x.end, height - 8), x.title, next(notes), "end"),
     )
     body = join(axes.draw(), *titles, *elements)
     return Plot(height=height, body=body, **texts)  # type: ignore[arg-type]

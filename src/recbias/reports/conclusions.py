@@ -109,6 +109,8 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     if row is None:
         return f"{methods}."
     n = "" if math.isnan(row["n"]) else f", {_count(row['n'], question.units)}"
+    if question.compares_models and row["alpha"] != 0.05:
+        n += f", {100 * (1 - row['alpha']):g}% interval"
     equal = ", all differences are equal" * lacks_spread(row)
     is_adjusted = row["correction"] not in {"", "none"} and row["family_size"] != 1
     p = format_p_value(row["p_adjusted"], row["alpha"])
@@ -257,7 +259,7 @@ def _write_no_difference(question: Question) -> _Answer:
     else:
         rows = question.own_rows
         ending = f" with {join_names(models, 'or')}"
-        if len(models) > 2:
+        if len(models) > 3:
             ending = f" for any of the {len(models):,} models"
     rows = rows or question.rows
     sides = list(dict.fromkeys(_name_side(question, row, side) for row in rows for side in "ab"))
@@ -300,7 +302,18 @@ def _write_contrast(question: Question) -> _Answer:
         _describe_power(question, undecided),
     )
     kind, words = _describe_contrast(question, leads)
-    return _Answer(_start(_fit(text.format_map(words) for text in _CONTRASTS[kind])), detail)
+    sentence = _start(_fit(text.format_map(words) for text in _CONTRASTS[kind]))
+    more = (_describe_shared(question, leads[0]),) if leads[0]["b"] == CONTROL else ()
+    return _Answer(sentence, detail, more)
+
+
+def _describe_shared(question: Question, row: Row) -> str:
+    """Return the overlaps behind an effect of an identity, whose means are 1 - overlap."""
+    stated, repeated = (format_value(1.0 - row[f"mean_{side}"], 2) for side in "ab")
+    text = f"Lists for {_name_side(question, row, 'a')} have an overlap of {stated}"
+    if row["mean_a"] == 1:
+        text += f" (0 in each of {format_count(row['n'], 'prompt')})"
+    return f"{text} with the neutral list; the neutral prompt sampled again has {repeated}."
 
 
 _CONTRASTS = {
@@ -351,8 +364,10 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     others = [to_line(each["model"]) for each in leads[1:] if each["model"] not in same]
     alike = [each for each in leads if (each["difference"] > 0) == is_positive]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
-    is_same = is_same and leads[1:] == alike[1:] != []
-    has_most = any(each["difference"] != row["difference"] for each in alike[1:])
+    is_largest = all(abs(each["difference"]) <= abs(row["difference"]) for each in alike)
+    is_same = is_same and is_largest and leads[1:] == alike[1:] != []
+    sizes = [each["difference"] for each in alike[1:]]
+    has_most = is_largest and not all(math.isclose(size, row["difference"]) for size in sizes)
     words = {
         "name": f"{question.name}{target}{question.where}",
         "model": model,
@@ -447,7 +462,7 @@ def _write_best(question: Question) -> _Answer:
     if baseline and (is_accuracy or is_best) and not is_above:
         more = (_compare_pair(question, best[0], baseline, wins),)
     if not any(wins.get(name, set()) & {*models} for name in models):
-        return _write_no_difference(question)._replace(more=more)
+        return _write_no_winner(question)._replace(more=more)
     missed = [name for name in others if name not in beaten]
     rivals = {*(missed or others)}
     rows = [
@@ -455,32 +470,21 @@ def _write_best(question: Question) -> _Answer:
         for row in question.rows
         if {row["a"], row["b"]} & {*best} and {row["a"], row["b"]} & rivals
     ]
-    what = _SUPERLATIVES[direction].format(f"{question.name}{question.where}")
-    value = format_value(
-        question.get_value(best[0]), count_decimals(map(question.get_value, models))
-    )
-    lead = f"{join_names(best)} {'has' if len(best) == 1 else 'share'} {what}, {value}"
-    lead += f" ({question.metric.scale})" * bool(question.metric.scale)
+    lead = _name_best(question, best, baseline)
     if missed:
         verb = "is" if len(best) == 1 else "are"
         some = "any" if len(missed) == len(others) else f"{len(missed):,}"
         named = f"{some} of the {len(others):,} others"
         named = join_names(missed, "or") if len(missed) <= 3 else named
         sentence = f"{lead}, but {verb} not shown to be better than {named}."
-        if direction == "zero" and len(best) == 1 and len(missed) <= 3:
-            others_of = join_names([f"{to_line(name)}'s" for name in missed], "or")
-            sentence = (
-                f"{to_line(best[0])}'s {question.name}{question.where}, {value}, is nearest to 0, "
-                f"but not shown to be better than {others_of}."
-            )
-        small = _combine(_describe_test(question), _describe_power(question, rows))
+        small = _describe_missed(question, rows)
     else:
-        closest = min(rows, key=lambda row: float(abs(row["difference"])))
+        closest = min(rows, key=lambda row: _compare_distances(question, row))
         small = _describe_test(question, closest)
         if len(models) == 2:
             sentence = _compare_pair(question, best[0], others[0], wins)
         else:
-            than = [f"each of the other {len(others):,} models" if others[1:] else others[0]]
+            than = [*others] if len(others) <= 3 else [f"each of the other {len(others):,} models"]
             if is_above and is_accuracy:
                 weaker = [_name_model(question, name) for name in question.baselines & {*wins}]
                 than += weaker if len(weaker) < 2 else ["the baselines"]
@@ -488,8 +492,76 @@ def _write_best(question: Question) -> _Answer:
             sentence = f"{lead},{both} significantly better than {join_names(than)}."
             rival = closest["b"] if closest["a"] in best else closest["a"]
             smallest = f"Smallest difference {_state_size(closest)}, from {to_line(rival)}."
-            small = _combine(small, smallest)
+            small = _combine(small, smallest * (not _are_opposite(question, closest)))
     return _Answer(sentence, _combine(small, f"{DIRECTION_LABELS[direction].capitalize()}."), more)
+
+
+def _name_best(question: Question, best: Sequence[str], baseline: str) -> str:
+    """Return the models with the best value, and the value; a baseline may have a better one."""
+    of = f"{question.name}{question.where}"
+    places = count_decimals(map(question.get_value, question.models))
+    what = f"{_SUPERLATIVES[question.metric.direction].format(of)}, "
+    value = format_value(question.get_value(best[0]), places)
+    scale = f" ({question.metric.scale})" * bool(question.metric.scale)
+    is_behind = baseline and {baseline} == {*_split_best([*best, baseline], question)[0]}
+    verb = "has" if len(best) == 1 else "share"
+    return (
+        f"{'Baselines aside, ' if is_behind else ''}{join_names(best)} {verb} {what}{value}{scale}"
+    )
+
+
+def _write_no_winner(question: Question) -> _Answer:
+    """Return that no model is shown to be the best: none differs, or the side is not known."""
+    models, direction = question.models, question.metric.direction
+    rows = [row for row in question.rows if {row["a"], row["b"]} <= {*models}]
+    if not any(map(views.is_significant, rows)):
+        return _write_no_difference(question)
+    comparative = _COMPARATIVES[direction][0].format(f"{question.name}{question.where}")
+    places = count_decimals(map(question.get_value, models))
+    values = [f"{name} {format_value(question.get_value(name), places)}" for name in models]
+    sentence = f"No model is shown to have {comparative} than another"
+    texts = [f"{sentence}: {join_names(values)}.", f"{sentence}."]
+    return _Answer(_fit(texts), _describe_missed(question, rows))
+
+
+def _are_opposite(question: Question, row: Row) -> bool:
+    """Return whether the values lie on opposite sides of 0, which is best.
+
+    The difference is then not how much nearer one is.
+    """
+    return question.metric.direction == "zero" and row["mean_a"] * row["mean_b"] < 0
+
+
+def _compare_distances(question: Question, row: Row) -> float:
+    """Return by how much one side is better."""
+    a, b = (to_loss(row[f"mean_{side}"], question.metric.direction) for side in "ab")
+    return abs(a - b)
+
+
+def _describe_missed(question: Question, rows: Sequence[Row]) -> str:
+    """Return why no side of comparisons is shown to be better: the tests, and what they ask.
+
+    Where 0 is best the test is of a - b; |a| and |b| differ only if a + b is not 0 either.
+    """
+    if not rows:
+        return _describe_test(question)
+    row = min(rows, key=lambda row: float(row["p_adjusted"]))
+    unknown = [each for each in rows if views.is_significant(each)]
+    others = [each for each in rows if each not in unknown and not _are_opposite(question, each)]
+    power = _describe_power(question, others)
+    if row not in unknown:
+        return _combine(_describe_test(question, row), power)
+    what = "; the test and the means disagree on the better side."
+    if question.metric.direction == "zero":
+        total, reach = (
+            format_value(value, _count_places(row))
+            for value in (row["mean_a"] + row["mean_b"], row["reach"])
+        )
+        what = (
+            f", of the signed difference {_state_size(row, signed=True)}; distances from 0 differ "
+            f"only if the sum of both values is not 0 either, and it is {total} ± {reach}."
+        )
+    return _combine(_describe_test(question, row).removesuffix(".") + what, power)
 
 
 def _split_best(models: Sequence[str], question: Question) -> tuple[list[str], list[str]]:
@@ -618,9 +690,8 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
             values = [format_value(row["value"], 4) for row in control]
             of = [f" with {to_line(row['model'])}" * bool(control[1:]) for row in control]
             texts = join_names([value + model for value, model in zip(values, of, strict=True)])
-            sentence = (
-                f"{answer.sentence.removesuffix('.')}; that of two neutral lists is {texts}."
-            )
+            again = f"that of the neutral prompt sampled again is {texts}."
+            sentence = f"{answer.sentence.removesuffix('.')}; {again}"
             answer = answer._replace(sentence=sentence)
         yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
@@ -701,8 +772,9 @@ _METHOD = ("test", "correction", "family", "family_size", "alpha")
 class Conclusion:
     """The answer of a run to one question, as text and as numbers.
 
-    The fields from ``a`` on are those of the comparison with the largest significant effect; they
-    are blank or NaN if no comparison is significant, and for values without a test.
+    The fields from ``a`` on are those of the comparison with the largest significant effect, if
+    possible of a model that no check takes as the baseline; they are blank or NaN if no comparison
+    is significant, and for values without a test.
 
     Args:
         sentence: The answer.

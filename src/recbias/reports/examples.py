@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.context import collect_warnings, warn
-from recbias.core.dataset import AnyArray, Dataset, Interactions, Split
+from recbias.core.dataset import AnyArray, Dataset, Interactions, Queries, Split
 from recbias.core.errors import MissingEvidence, UnknownName
 from recbias.core.files import has_file
 from recbias.core.grouping import JOIN, split_crossing
-from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.reports import views
 from recbias.reports.run import RunTables, convert_parquet_errors
@@ -48,16 +47,16 @@ def select_examples(
     worst: int = 10,
     models: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Return a row for each unit and model, with ``EXAMPLE_COLUMNS``.
+    """Return a row for each unit, or each of its prompts, and model, with ``EXAMPLE_COLUMNS``.
 
     ``recbias.examples`` describes the arguments and the errors. Each row also has the
-    ``relevant`` items of a user, and the lists of the ``prompts`` of a template.
+    ``relevant`` items of a user, and whether the history is ``ordered`` by time.
     """
     every, direction = _read_scores(tables, metric)
+    whole = _select_whole(every)
+    keys = {key: whole[key].iloc[0] for key in _KEYS}
+    every = every[(every[[*keys]] == [*keys.values()]).all(axis=1)]
     scores = _select_whole(every)
-    keys = {key: scores[key].iloc[0] for key in _KEYS}
-    for key, value in keys.items():
-        scores = scores[scores[key] == value]
     losses = {"higher": -scores["value"], "lower": scores["value"]}
     scores = scores.assign(loss=losses.get(direction, scores["value"].abs()))
     chosen = choose_models(tables, scores, models)
@@ -164,10 +163,9 @@ def collect_examples(run: RunTables) -> tuple[str, list[list[dict[str, Any]]]]:
     counts = Counter[tuple[str, str]]()
     for row in rows:
         unit = row["unit_id"], row["model"]
-        if (row["list"] or row["prompts"]) and counts[unit] < _MOST_PROMPTS:
+        if row["list"] and counts[unit] < _MOST_PROMPTS:
             counts[unit] += 1
-            prompts = dict([*row["prompts"].items()][:_MOST_PROMPTS])
-            units.setdefault(row["unit_id"], []).append({**row, "prompts": prompts})
+            units.setdefault(row["unit_id"], []).append(row)
     if not units:
         return "", []
     first = next(iter(units.values()))[0]
@@ -266,65 +264,55 @@ class Stages:
         listed = self._lists.get((model, name), ())
         history: tuple[str, ...] = ()
         relevant: tuple[str, ...] = ()
+        ordered = False
         if self.split is not None and queries == [name]:
             history = _list_items(self.split.train, name)[::-1]
+            ordered = self.split.train.times is not None
             relevant = _list_items(self.split.test, name)
         missed = tuple(item for item in relevant if item not in set(listed))
         named = {"history": history, "list": listed, "missed": missed, "relevant": relevant}
         row |= {key: self._entitle(items) for key, items in named.items()}
-        row |= {"neutral": (), "prompts": self._list_prompts(model, name, queries)}
+        row |= {"neutral": (), "ordered": ordered}
         if row["unit"] == "item":
             return row | {"labels": "", "text": self._titles.get(name, "")}
         return row | self._read_query(name, row["unit"])
 
-    def _list_prompts(
-        self, model: str, unit: str, queries: Sequence[str]
-    ) -> dict[str, tuple[str, ...]]:
-        """Return the list of each prompt of a unit by its text."""
-        own = [query for query in queries if query != unit and (model, query) in self._lists]
-        lists = (self._entitle(self._lists[model, query]) for query in own)
-        return dict(zip(self._name_prompts(own), lists, strict=True))
-
-    def _name_prompts(self, prompts: Sequence[str]) -> list[str]:
-        """Return the texts of prompts, or their ids where there are no texts."""
-        if self.queries is None or self.queries.texts is None:
-            return [*prompts]
-        rows = self.queries.ids.find(np.array(prompts, dtype=object))
-        return [*map(str, self.queries.texts[rows])]
-
     def split_prompts(
         self, row: dict[str, Any], parts: pd.DataFrame, label: str
     ) -> list[dict[str, Any]]:
-        """Return a row for each prompt that states a label beside the neutral prompt of a unit.
+        """Return a row for each prompt of a unit that has several, with its text and its list.
 
-        The largest effects are first; ``neutral`` is the neutral list. It is the row itself where
-        the unit has no neutral prompt.
+        Prompts that state a label have the value of their group and the list of the ``neutral``
+        prompt, if the unit has one; the largest values are first.
 
         Args:
             row: What ``describe`` returned.
             parts: The values of units by group.
-            label: The label that the prompts state.
+            label: The label that is compared with the neutral prompts; blank if none is.
         """
-        names = self.list_queries(str(row["unit_id"]), row["unit"])
-        own = [name for name in names if (row["model"], name) in self._lists]
-        queries = self.queries
-        if queries is None or "neutral" not in queries.labels.names:
+        unit, model, queries = str(row["unit_id"]), row["model"], self.queries
+        own = [name for name in self.list_queries(unit, row["unit"]) if name != unit]
+        own = [name for name in own if (model, name) in self._lists]
+        if queries is None or not own:
             return [row]
-        labels = queries.labels.frame.iloc[queries.ids.find(np.array(own, dtype=object))]
-        is_neutral = (labels["neutral"] == 1).to_numpy()
-        if not (label and is_neutral.any()):
-            return [row]
-        columns = split_crossing(label)
-        of_row = (parts["unit_id"] == row["unit_id"]) & (parts["model"] == row["model"])
-        values = dict(zip(parts.loc[of_row, "group"], parts.loc[of_row, "value"], strict=True))
-        neutral = self._entitle(self._lists[row["model"], own[int(is_neutral.argmax())]])
+        at = queries.ids.find(np.array(own, dtype=object))
+        labels = queries.labels.frame.iloc[at]
+        texts = own if queries.texts is None else queries.texts[at].tolist()
+        lists = [self._entitle(self._lists[model, name]) for name in own]
+        is_neutral = np.zeros(len(own), dtype=bool)
+        if label and "neutral" in labels:
+            is_neutral = (labels["neutral"] == 1).to_numpy()
+        of_row = parts[(parts["unit_id"] == unit) & (parts["model"] == model)]
+        values = dict(zip(of_row["group"], of_row["value"], strict=True))
         rows = []
-        for at in np.flatnonzero(~is_neutral).tolist():
-            group = JOIN.join(f"{name}={labels[name].iloc[at]}" for name in columns)
-            text = self._name_prompts(own[at : at + 1])[0]
-            listed = self._entitle(self._lists[row["model"], own[at]])
-            stated = {"group": group, "text": text, "list": listed, "neutral": neutral}
-            rows.append({**row, **stated, "value": values.get(group, math.nan), "prompts": {}})
+        for n in np.flatnonzero(~is_neutral).tolist():
+            prompt = {**row, "text": texts[n], "list": lists[n]}
+            if is_neutral.any():
+                names = [f"{name}={labels[name].iloc[n]}" for name in split_crossing(label)]
+                group = JOIN.join(names)
+                prompt |= {"group": group, "value": values.get(group, math.nan)}
+                prompt["neutral"] = lists[int(is_neutral.argmax())]
+            rows.append(prompt)
         return sorted(rows, key=lambda each: -abs(np.nan_to_num(each["value"])))
 
     def _entitle(self, items: Sequence[str]) -> tuple[str, ...]:

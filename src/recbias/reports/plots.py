@@ -56,7 +56,8 @@ def list_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate
 
 def list_whole_rows(run: RunTables, metric: Definition, dataset: str) -> list[Estimate]:
     """Return the values over all queries and items."""
-    return [row for row in list_rows(run, metric, dataset) if not (row["group"] or row["target"])]
+    rows = views.list_whole(run, metric.title, dataset)
+    return [row for row in rows if svg.fits_axis(row["value"])]
 
 
 def list_group_rows(
@@ -115,12 +116,8 @@ def make_rows(
         most: The number of rows above which only the highest and the lowest remain.
     """
     (column, names), (series_column, series) = rows, marks
-    found = {
-        value: [row for row in values if row[column] == value]
-        for value in list_distinct(values, column)
-    }
     drawn = []
-    for value, own in found.items():
+    for (value,), own in views.group_rows(values, [column]).items():
         own.sort(key=lambda row: series.index(row[series_column]))
         points = tuple(make_mark(row, series.index(row[series_column])) for row in own)
         drawn.append(charts.Row(names[value], points))
@@ -314,13 +311,34 @@ def draw_groups(
             charts.describe_intervals([mark.interval for mark in marks]),
             f"Shaded, *: a gap is significant ({method})." * any(row.shaded for row in rows),
             "Hollow: no significant difference." * any(mark.hollow for mark in marks),
+            _count_unlabelled(run, metric, everything, tests),
             f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
-            f"Limit of the gap: {checks[0]['limit']}." * (not checks[0]["group"])
-            if checks
-            else "",
+            "Where all values are equal, the interval allows for others that n units may lack."
+            * any(row["std"] == 0 < row["ci_high"] - row["ci_low"] for row in values),
             "Models without ✓, ✗ or ? are not checked." * bool(checks and {*drawn} - checked),
             f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
         ),
+    )
+
+
+def _count_unlabelled(
+    run: RunTables,
+    metric: Definition,
+    values: Sequence[Estimate],
+    tests: Sequence[views.Comparisons],
+) -> str:
+    """Return how many units are in no group, where each is in one at most; blank if none is."""
+    sizes = {row["group"]: row["n"] + row["undefined"] for row in values}
+    is_single = {row["fold"] for row in values} | {row["seed"] for row in values}
+    asked = {queries["dataset"]: queries for queries in run.manifest.get("queries", [])}
+    queries = asked.get(values[0]["dataset"])
+    if queries is None or views.ALL in is_single or not tests or tests[0].test != "welch_t":
+        return ""
+    n = queries["asked"] - sum(sizes.values())
+    return (
+        f"{wording.format_count(n, queries['unit'])} without {metric.by} not drawn."
+        if n > 0
+        else ""
     )
 
 

@@ -56,10 +56,9 @@ def draw_long_tail(run: RunTables, dataset: str, name_file: plots.NameFile) -> I
         order = "training interactions"
         reference = "The dotted curve is the share of the training interactions."
     span = (1, max(2, *(column.size for column in shares.values())))
-    note = f"by {order}, log scale"
     yield charts.draw_lines(
         lines,
-        charts.Axis("Items, most popular first", note, span=span, may_be_log=True),
+        charts.Axis("Items, most popular first", f"by {order}", span=span, may_be_log=True),
         charts.Axis("Share of recommendations", "up to this item, in %", span=(0, 100)),
         name=name_file("long-tail"),
         title="Long tail of recommended items",

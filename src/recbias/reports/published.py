@@ -279,11 +279,7 @@ def _match_names(run: RunTables, table: PublishedTable) -> Iterator[_Match]:
     dataset = next(iter(list_single_datasets(run)), "")
     for row in to_records(published):
         title = titles.get((row["metric"], row["cutoff"]), "")
-        values = {
-            each["model"]: each["value"]
-            for each in views.list_headline(run).get((title, dataset), ())
-            if not (each["group"] or each["target"])
-        }
+        values = {each["model"]: each["value"] for each in views.list_whole(run, title, dataset)}
         for label in labels.get(normalize_name(row["system"]), []):
             if label in values:
                 yield label, row["metric"], row, values[label]
@@ -451,6 +447,15 @@ def _collect_statistics(run: RunTables) -> dict[tuple[str, ...], dict[str, float
     return statistics
 
 
+def list_absent_systems(run: RunTables, name: str) -> list[str]:
+    """Return the systems of a published table that the run lacks; none if the table has joins."""
+    table = read_source(name)
+    published = load_published(table.name)
+    matched = _match_systems(run, table, published)
+    systems = {normalize_name(system): system for system in filter(None, published["system"])}
+    return [] if table.joins else [each for key, each in systems.items() if key not in matched]
+
+
 def list_remarks(run: RunTables, name: str) -> list[str]:
     """Return why values of a run and a published table differ, and what is not compared.
 
@@ -464,10 +469,7 @@ def list_remarks(run: RunTables, name: str) -> list[str]:
     datasets = dict.fromkeys(str(item.get("name")) for item in run.manifest.get("datasets", []))
     if data and datasets:
         remarks.append(f"Published for {data}; this run uses {', '.join(datasets)}.")
-    matched = _match_systems(run, table, published)
-    systems = {normalize_name(system): system for system in filter(None, published["system"])}
-    absent = [system for key, system in systems.items() if key not in matched]
-    if absent and not table.joins:
+    if absent := list_absent_systems(run, name):
         remarks.append(f"Published, but not in this run: {', '.join(absent)}.")
     if len(single) > 1 and not any("dataset" in join.match for join in table.joins):
         remarks.append(f"Only the dataset {single[0]} of the run is compared.")

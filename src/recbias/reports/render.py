@@ -279,7 +279,10 @@ class Content:
         """What the sections of a page hold, in a few words."""
         n_tested = sum(family.n_tested for family in self.families)
         significant = sum(family.significant for family in self.families)
-        models = format_count(len(views.list_models(self.run)), "model")
+        names, baselines = views.list_models(self.run), views.list_baselines(self.run)
+        n_baselines = len(baselines & {*names})
+        models = format_count(len(names) - n_baselines, "model")
+        models += f" and {format_count(n_baselines, 'baseline')}" * bool(n_baselines)
         metrics = format_count(len(views.collect_definitions(self.run)), "metric")
         comparisons = format_count(n_tested, "comparison")
         return {

@@ -235,7 +235,9 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def choose_ticks(self, most: int = 6) -> list[float]:
-        """Return about ``most`` round values; the powers of ten on a logarithmic scale.
+        """Return about ``most`` round values.
+
+        On a logarithmic scale they are the powers of ten, and the ends if these are round.
 
         >>> Scale(0.013, 0.34, 0, 1).choose_ticks(), Scale(1, 2810, 0, 1, log=True).choose_ticks()
         ([0.1, 0.2, 0.3], [1.0, 10.0, 100.0, 1000.0])
@@ -243,7 +245,8 @@ class Scale:
         low, high = self.low, self.high
         if self.log:
             first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-            return [10.0**power for power in range(first, last + 1)]
+            ends = {end for end in (low, high) if (end, end) == round_outward(end, end)}
+            return sorted(ends | {float(f"1e{power}") for power in range(first, last + 1)})
         rough = (high - low) / max(most - 1, 1)
         if not 1e-300 < rough < math.inf:
             return [low] if math.isfinite(low) else []
@@ -251,6 +254,21 @@ class Scale:
         step = next(n * power for n in (1, 2, 5, 10, 20) if n * power >= rough * (1 - 1e-9))
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
         return [round(n * step, 12) for n in range(first, last + 1)]
+
+
+def round_outward(low: float, high: float) -> tuple[float, float]:
+    """Return positive ends rounded to 1, 2 or 5 times a power of ten, outward.
+
+    >>> round_outward(0.0064, 0.87), round_outward(1, 2810)
+    ((0.005, 1.0), (1.0, 5000.0))
+    """
+    first, last = math.floor(math.log10(low) - 1e-9), math.ceil(math.log10(high) + 1e-9)
+    steps = [float(f"{n}e{power}") for power in range(first, last + 1) for n in (1, 2, 5)]
+    inside = 1 - 1e-9
+    return (
+        max(step for step in steps if step * inside <= low),
+        min(step for step in steps if step >= high * inside),
+    )
 
 
 def pad_range(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:

@@ -35,11 +35,13 @@ from recbias.reports.views import (
     select_varying,
 )
 from recbias.reports.wording import (
+    VALUE_COLUMNS,
     Cell,
     Column,
     Table,
     add_places,
     count_decimals,
+    describe_limit,
     format_setting,
     format_value,
     get_label_name,
@@ -347,8 +349,8 @@ def build_agreement_tables(run: RunTables) -> list[Table]:
     for dataset in datasets:
         columns: dict[str, list[float]] = {}
         for metric in collect_definitions(run).values():
-            rows = views.list_headline(run).get((metric.title, dataset), ())
-            own = {r["model"]: r["value"] for r in rows if not (r["group"] or r["target"])}
+            rows = views.list_whole(run, metric.title, dataset)
+            own = {row["model"]: row["value"] for row in rows}
             values = [own.get(model, math.nan) for model in models]
             if "gap" not in metric.parameters and np.isfinite(values).sum() >= _FEWEST_MODELS:
                 columns[metric.heading] = values
@@ -424,16 +426,18 @@ def build_check_table(run: RunTables) -> Table | None:
                 **pick("model"),
                 "metric": lambda row: make_heading(get_title(row)),
                 **pick(*(name for name in places if len({row[name] for row in rows}) > 1)),
-                "value": lambda row: number_cell(row["value"], row["places"]),
-                "95% interval": lambda row: interval_cell(
-                    row["ci_low"], row["ci_high"], row["places"], "none"
-                ),
-                **pick("limit"),
+                **VALUE_COLUMNS,
+                "limit": _name_limit,
                 "verdict": _name_verdict,
             },
             _explain_checks(rows),
         )
     )
+
+
+def _name_limit(row: Row) -> str:
+    of = f"difference from {row['baseline']} " if row["baseline"] else ""
+    return of + describe_limit(row)
 
 
 def _name_verdict(row: Row) -> Cell:
@@ -446,7 +450,7 @@ def _explain_checks(rows: Sequence[Row]) -> list[str]:
     undecided = sum(row["verdict"] == "undecided" and not row["failed"] for row in rows)
     notes = [f"{n_failed:,} of {len(rows):,} failed, {undecided:,} undecided."]
     if any(row["baseline"] for row in rows):
-        notes.append("Where the limit names a model, the value is the difference from that model.")
+        notes.append("Where the limit is of a difference from a model, so is the value.")
     if any(row["verdict"] == "undecided" for row in rows):
         notes.append("Undecided: the interval contains the limit, or the value is undefined.")
     if any(row["basis"] == "value" for row in rows):
@@ -624,10 +628,13 @@ def _build_groups(
     labels = _label_groups(metric, records)
     blocks = group_rows((row for row in records if row["group"]), ("dataset", "model", "target"))
     worst = {id(row) for own in blocks.values() for row in views.find_worst_groups(own, metric)}
-    rows = [{**row, "group": labels[row["group"]], "worst": id(row) in worst} for row in records]
+    rows = [
+        {**row, "name": row["group"], "group": labels[row["group"]], "worst": id(row) in worst}
+        for row in records
+    ]
     gaps: _Cells = {}
     if parts == ["group"]:
-        gaps = _measure_gaps(metric, rows, tests, (*keys, "model"))
+        gaps = _measure_gaps(run, metric, rows, tests, (*keys, "model"))
     models = _sort_models(run, rows)
     if parts == ["group"] and len(labels) <= _MOST_GROUPS:
         names = [*keys, "model"]
@@ -690,6 +697,7 @@ def _label_groups(metric: Definition, rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _measure_gaps(
+    run: RunTables,
     metric: Definition,
     rows: Sequence[Row],
     tests: Sequence[Comparisons],
@@ -697,35 +705,40 @@ def _measure_gaps(
 ) -> _Cells:
     """Return the largest minus the smallest mean of the groups.
 
-    It is marked if it is significant, with the interval and p of the largest tested difference.
+    The interval is that of the gap if the run has it, else that of the test of the two groups. A
+    gap is marked if their test is significant, or that of all groups.
     """
-    largest = {
+    known = {
         _get_key(row, names): row
-        for row in sorted(
-            (row for test in tests for row in test.rows),
-            key=lambda row: views.rank_effect(abs(row["difference"])),
-        )
+        for dataset in dict.fromkeys(row["dataset"] for row in rows)
+        for row in views.find_gaps(run, metric, dataset).values()
+    }
+    tested = {
+        (_get_key(row, names), frozenset((row["a"], row["b"]))): row
+        for test in tests
+        for row in test.rows
     }
     # the gap over datasets is the mean of their gaps: no difference of the means shown here
     compared = [row for row in rows if not row["n"] < metric.min_group and row["dataset"] != ALL]
-    means = {
-        head: [row["value"] for row in own] for head, own in group_rows(compared, names).items()
-    }
-    spreads = {head: max(own) - min(own) for head, own in means.items() if len(own) > 1}
-    places = count_decimals(row["value"] for row in rows)
-    cells = {head: number_cell(spread, places) for head, spread in spreads.items()}
-    for head in cells.keys() & largest.keys():
-        test = largest[head]
-        interval = wording.format_interval(*views.orient(test)[1:], places)
-        sides = "ba" if test["difference"] < 0 else "ab"
-        higher, lower = (test[side] for side in sides)
-        p = wording.format_p_value(test["p_adjusted"], test["alpha"])
-        cells[head] = replace(
-            cells[head],
-            mark="*" * views.is_significant(test),
-            interval=interval,
-            note=f"{higher} less {lower}, 95% interval {interval or 'unknown'}, adjusted p {p}",
-        )
+    places, cells = count_decimals(row["value"] for row in rows), _Cells()
+    for head, own in group_rows(compared, names).items():
+        ranked = sorted(own, key=lambda row: float(row["value"]))
+        if len(own) < 2:
+            continue
+        low, high = ranked[0], ranked[-1]
+        cell = number_cell(high["value"] - low["value"], places)
+        test = tested.get((head, frozenset((high["name"], low["name"]))))
+        gap = known.get(head)
+        if test or gap:
+            _, *ends = (0.0, gap["ci_low"], gap["ci_high"]) if gap else views.orient(test or {})
+            interval = wording.format_interval(ends[0], ends[1], places)
+            note = f"{high['name']} less {low['name']}, 95% interval {interval or 'unknown'}"
+            if test:
+                p = wording.format_p_value(test["p_adjusted"], test["alpha"])
+                cell = replace(cell, mark="*" * views.is_significant(test))
+                note += f", adjusted p {p}"
+            cell = replace(cell, interval=interval, note=note)
+        cells[head] = cell
     return cells
 
 
@@ -790,51 +803,29 @@ _AGREEMENT = {
 def build_reply_tables(run: RunTables) -> list[Table]:
     """Return how replies ended, how many repeat, the commonest unmatched titles, and labels."""
     replies, titles = _count_replies(run)
-    heads = ("dataset", "model") if len({dataset for dataset, _ in replies}) > 1 else ("model",)
-    n = len(heads)
-    repeats: dict[_Head, Counter[str]] = defaultdict(Counter)
-    unknown = dict.fromkeys(_AGREEMENT.values(), math.nan)
-    agreement: dict[_Head, dict[str, Any]] = {}
-    for stage in run.manifest.get("stages", []):
-        facts = stage.get("facts") or {}
-        if stage.get("kind") == "answer" and facts.get(_REPEATS["repeated"]):
-            found = {name: facts[fact] for name, fact in _REPEATS.items() if fact in facts}
-            repeats[tuple(str(stage.get(name)) for name in heads)].update(found)
-        elif stage.get("kind") == "label":
-            for fact, value in facts.items():
-                start, _, place = fact.partition(".")
-                kind, _, what = place.rpartition(".")
-                if start == "agreement":
-                    row = agreement.setdefault((str(stage.get("stage")), kind), dict(unknown))
-                    row[_AGREEMENT[what]] = math.nan if value is None else float(value)
-    unmatched = {
-        (*key[-n:], make_printable(title, MAX_VALUE_LENGTH), reason): {"count": count}
-        for key, counted in titles.items()
-        for (title, reason), count in counted.most_common(_MOST_TITLES)
-    }
+    places = ("dataset", "model") if len({row["dataset"] for row in replies}) > 1 else ("model",)
     tables = [
-        _tabulate_counts(
-            "Replies", heads, _COUNTS, {key[-n:]: counts for key, counts in replies.items()}
-        ),
+        _tabulate_counts("Replies", replies, places, _COUNTS),
         _tabulate_counts(
             "Repeatability of the replies",
-            heads,
+            _count_repeats(run, places),
+            places,
             _REPEATS,
-            {key: {name: found.get(name) for name in _REPEATS} for key, found in repeats.items()},
-            "Requests sent once more, unchanged. Same titles: one or more, in the same order.",
+            "Requests sent once more, unchanged, even in their seed. Same titles: one or more, in "
+            "the same order. A neutral prompt that is sampled again has another seed.",
         ),
         _tabulate_counts(
             "Commonest titles without a matching item",
-            (*heads, "title", "reason"),
+            titles,
+            (*places, "title", "reason"),
             ("count",),
-            unmatched,
             f"At most {_MOST_TITLES} a model; all replies are in responses.jsonl.",
         ),
         _tabulate_counts(
             "Agreement between samples",
+            _list_agreements(run),
             ("stage", "kind"),
-            [*_AGREEMENT.values()],
-            agreement,
+            _AGREEMENT.values(),
             "Of several samples of one text. Alpha is Krippendorff's.",
         ),
     ]
@@ -842,31 +833,56 @@ def build_reply_tables(run: RunTables) -> list[Table]:
 
 
 def _tabulate_counts(
-    title: str,
-    heads: Sequence[str],
-    names: Iterable[str],
-    rows: Mapping[_Head, Mapping[str, float | None]],
-    *notes: str,
+    title: str, rows: Sequence[Row], heads: Sequence[str], names: Iterable[str], *notes: str
 ) -> Table:
-    """Return a table of numbers by what heads their rows; one that is not known is blank."""
-    columns = [
-        (Column(name, numeric=True), {key: _count(row.get(name, 0)) for key, row in rows.items()})
-        for name in names
+    counts = dict(map(_make_count_column, names))
+    return tabulate(title, rows, {**pick(*heads), **counts}, notes)
+
+
+def _make_count_column(name: str) -> tuple[str, Callable[[Row], Cell]]:
+    """Return a column of counts or shares; one that is not known is blank."""
+
+    def make_cell(row: Row) -> Cell:
+        value = row[name]
+        if value is None:
+            return Cell("")
+        return Cell(f"{value:,}" if isinstance(value, int) else format_value(value, 3), value)
+
+    return name, make_cell
+
+
+def _count_repeats(run: RunTables, places: Sequence[str]) -> list[dict[str, Any]]:
+    """Return how many replies to repeated requests were the same, over seeds and folds."""
+    counts: dict[_Head, Counter[str]] = defaultdict(Counter)
+    for stage in run.manifest.get("stages", []):
+        facts = stage.get("facts") or {}
+        if stage.get("kind") == "answer" and facts.get(_REPEATS["repeated"]):
+            found = {name: facts[fact] for name, fact in _REPEATS.items() if fact in facts}
+            counts[_get_key(stage, places)].update(found)
+    return [
+        {**dict(zip(places, key, strict=True)), **dict.fromkeys(_REPEATS), **found}
+        for key, found in counts.items()
     ]
-    return _lay_out(title, heads, rows, columns, notes)
 
 
-def _count(value: float | None) -> Cell:
-    """Return a count, a share, or a blank cell for what is not known."""
-    if value is None:
-        return Cell("")
-    return Cell(f"{value:,}" if isinstance(value, int) else format_value(value, 3), value)
+def _list_agreements(run: RunTables) -> list[dict[str, Any]]:
+    """Return the agreement between the samples of each stage that labels, for each kind."""
+    rows: dict[_Head, dict[str, Any]] = {}
+    for stage in run.manifest.get("stages", []):
+        facts = (stage.get("facts") or {}) if stage.get("kind") == "label" else {}
+        for fact, value in facts.items():
+            start, _, place = fact.partition(".")
+            kind, _, what = place.rpartition(".")
+            if start == "agreement":
+                row = {"stage": stage["stage"], "kind": kind}
+                row |= dict.fromkeys(_AGREEMENT.values(), math.nan)
+                row = rows.setdefault((stage["stage"], kind), row)
+                row[_AGREEMENT[what]] = math.nan if value is None else float(value)
+    return [*rows.values()]
 
 
-def _count_replies(
-    run: RunTables,
-) -> tuple[dict[_Head, Counter[str]], dict[_Head, Counter[tuple[str, str]]]]:
-    """Return the counts of replies, and of their titles without an item, by dataset and model.
+def _count_replies(run: RunTables) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the counts of replies, and of their titles without an item, of each model.
 
     They are over seeds and folds; texts alone are no replies. Titles in other capitals are one.
     """
@@ -874,7 +890,7 @@ def _count_replies(
     titles: dict[_Head, Counter[tuple[str, str]]] = defaultdict(Counter)
     spellings: dict[str, str] = {}
     if not has_file(run.folder / "responses.jsonl"):
-        return counts, titles
+        return [], []
     for _, line in read_responses(run.folder):
         if line["outcome"] is None:
             continue
@@ -889,7 +905,17 @@ def _count_replies(
                 words = " ".join(rank["title"].casefold().split())
                 title = spellings.setdefault(words, rank["title"])
                 titles[key][title, rank["outcome"]] += 1
-    return counts, titles
+    replies = [
+        {"dataset": dataset, "model": model, **dict.fromkeys(_COUNTS, 0), **found}
+        for (dataset, model), found in counts.items()
+    ]
+    unmatched = [
+        {"dataset": dataset, "model": model, "reason": reason, "count": count}
+        | {"title": make_printable(title, MAX_VALUE_LENGTH)}
+        for (dataset, model), found in titles.items()
+        for (title, reason), count in found.most_common(_MOST_TITLES)
+    ]
+    return replies, unmatched
 
 
 # ---- searches ----
@@ -947,10 +973,6 @@ def tabulate_searches(run: RunTables) -> Table | None:
         _NOTES,
     )
     return table if rows else None
-
-
-def _make_count_column(name: str) -> tuple[str, Callable[[Row], Cell]]:
-    return name, lambda row: _count(row[name])
 
 
 def _name_importances(shares: Mapping[str, float]) -> str:

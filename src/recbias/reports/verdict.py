@@ -7,6 +7,7 @@ report begins with the verdict; everything else is below it.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +19,12 @@ from recbias.core.measures import CONTROL, DATASET
 from recbias.core.text import make_printable
 from recbias.reports import views
 from recbias.reports.conclusions import Conclusion, concerns_groups, split_conclusions
-from recbias.reports.published import compare_published, read_source
+from recbias.reports.published import compare_published, list_absent_systems, read_source
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Row, collect_questions
 from recbias.reports.wording import (
     count_decimals,
+    describe_limit,
     format_count,
     format_estimate,
     format_p_value,
@@ -117,7 +119,7 @@ class _Check:
 
     @property
     def limit(self) -> str:
-        return to_line(self.row["limit"])
+        return describe_limit(self.row)
 
     @property
     def value(self) -> str:
@@ -181,11 +183,14 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
     state: State = "fail" if failed else "undecided" if undecided else "pass"
     total = format_count(len(checks), "check")
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
-    if failed:
-        line += " failed" + f", {len(undecided):,} undecided" * bool(undecided and failed[1:])
+    line += " failed" * bool(failed) + f", {len(undecided):,} undecided" * bool(
+        failed and undecided
+    )
     listed = [check.sentence for check in failed or undecided]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
+    elif 0 < len(listed) <= _MOST_NAMES:
+        line = f"{line}: {_name_checks(failed or undecided)}"
     if state == "pass":
         line += _describe_scope(run, checks)
     others = undecided if failed else []
@@ -195,8 +200,7 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
             f"{n_more:,} more failed or undecided checks are in the table"
         ]
     elif others[1:]:
-        names = [check.name for check in others] if len(others) <= _MOST_NAMES else []
-        named = f": {join_names(names)}" if names else ""
+        named = f": {_name_checks(others)}" * (len(others) <= _MOST_NAMES)
         listed.append(f"{len(others):,} checks are undecided{named}")
     elif others:
         listed.append(f"Undecided: {others[0].sentence}")
@@ -205,6 +209,14 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
     tiles = tuple(check.tile for check in (*failed, *undecided, *passed))
     sentences = (*(f"{text}." for text in listed), *sentences[:n_left])
     return Verdict("checks", state, line, sentences, small, tiles)
+
+
+def _name_checks(checks: Sequence[_Check]) -> str:
+    """Return the names of checks; the model that all are of is last."""
+    places = {check.place for check in checks}
+    if len(places) > 1 or "" in places:
+        return join_names(list(dict.fromkeys(check.name for check in checks)))
+    return f"{join_names([check.subject + check.than for check in checks])} with {places.pop()}"
 
 
 def _describe_scope(run: RunTables, checks: Sequence[_Check]) -> str:
@@ -221,9 +233,15 @@ def _describe_scope(run: RunTables, checks: Sequence[_Check]) -> str:
         value = largest.value.partition(" ")[0]
         most = "largest " * bool(gaps[1:])
         text += f"; {most}{largest.subject} {value}, limit {largest.limit}"
-    if checked and others:
-        baselines = f"baseline{'s' * bool(others[1:])} " * ({*others} <= views.list_baselines(run))
-        text += f"; {baselines}{_name_models(others)} not checked"
+    baselines = [name for name in others if name in views.list_baselines(run)]
+    own = [name for name in others if name not in baselines]
+    if checked and own:
+        if len(own) > _MOST_NAMES:
+            own = [format_count(len(own), "model")]
+        own += [format_count(len(baselines), "baseline")] * bool(baselines)
+        text += f"; {join_names(own)} not checked"
+    elif checked and others:
+        text += f"; baseline{'s' * bool(others[1:])} {_name_models(others)} not checked"
     return text
 
 
@@ -269,11 +287,15 @@ def _compare_reference(run: RunTables, findings: Sequence[Conclusion]) -> Verdic
     if not rows:
         return None
     n_within = sum(row["within"] for row in rows)
-    which = "published table" if len(tables) == 1 else f"{len(tables)} published tables"
-    line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of the {which}"
-    sentences, small = _unite(findings)
     sources = [read_source(name) for name in names]
+    which = f"{len(tables)} published tables"
+    if len(tables) == 1:
+        which = f"the published table {sources[0].name}"
+    line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of {which}"
+    sentences, small = _unite(findings)
     small = (*(f"{source.name}: {source.title}. {source.citation}" for source in sources), *small)
+    scope = [_describe_source(run, source.name, rows) for source in sources]
+    sentences = (*scope, *sentences)[:_MOST_SENTENCES]
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(_find_farthest(rows))}"
     farthest = sorted(rows, key=lambda row: (row["within"], -abs(row["difference"])))
@@ -281,6 +303,25 @@ def _compare_reference(run: RunTables, findings: Sequence[Conclusion]) -> Verdic
     tiles = tuple(_make_system_tile(name, own) for (name,), own in systems.items())
     state: State = "pass" if n_within == len(rows) else "none"
     return Verdict("reference", state, line, sentences, small, tiles)
+
+
+def _describe_source(run: RunTables, name: str, rows: Sequence[Row]) -> str:
+    """Return the paper of a table, how much is compared, and the largest relative difference."""
+    source, own = read_source(name), [row for row in rows if row["table"] == name]
+    year = re.search(r"\b(?:19|20)\d\d\b", source.citation)
+    first, *others = source.citation.partition(". ")[0].split(", ")
+    text = f"The table is of {first}{' et al.' * bool(others)}{f' ({year[0]})' if year else ''}"
+    n_run, absent = len({row["system"] for row in own}), list_absent_systems(run, name)
+    if absent:
+        text += f": {format_count(n_run, 'model')} compared, {len(absent):,} not run"
+    relative = [row for row in own if not math.isnan(row["relative"])]
+    if relative:
+        row = max(relative, key=lambda row: float(abs(row["relative"])))
+        text += (
+            f"; largest relative difference {row['relative']:+.0%} "
+            f"({to_line(row['metric'])} of {to_line(row['system'])})"
+        )
+    return f"{text}."
 
 
 def _find_farthest(rows: Sequence[Row]) -> Row:
@@ -297,9 +338,11 @@ def _state_distance(row: Row) -> str:
 def _make_system_tile(name: str, rows: Sequence[Row]) -> Tile:
     n_within = sum(row["within"] for row in rows)
     state: State = "pass" if n_within == len(rows) else "fail"
-    distance = _state_distance(_find_farthest(rows)).partition(" of ")[0]
+    row = _find_farthest(rows)
+    difference, of = _state_distance(row).partition(" of ")[0].split(" ", 1)
+    relative = "" if math.isnan(row["relative"]) else f" or {row['relative']:+.1%}"
     value = f"{n_within:,} of {len(rows):,} within"
-    return Tile(to_line(name), value, state, f"largest difference {distance})")
+    return Tile(to_line(name), value, state, f"largest difference {difference}{relative} {of})")
 
 
 # ---- groups and models ----
@@ -317,7 +360,8 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
     ]
     if subject == "groups" and questions:
         first = questions[0]
-        gaps = _find_gaps(run, first, findings[0].dataset)
+        named = first.metric.parameters.keys() & {"pairs", "reference_group"}
+        gaps = {} if named else views.find_gaps(run, first.metric, findings[0].dataset)
         largest = sorted(first.rows, key=lambda row: float(abs(row["difference"])))
         strongest = {row["model"]: row for row in (largest if gaps else reversed(first.rows))}
         name = (
@@ -332,18 +376,6 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
         tiles = [tile for finding in findings for tile in _make_value_tile(run, finding)]
     tiles = list(dict.fromkeys(tiles))
     return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles))
-
-
-def _find_gaps(run: RunTables, question: views.Question, dataset: str) -> dict[str, Row]:
-    """Return the gap of each model between the groups of a question, if the run has it."""
-    metric, settings = question.metric, {**question.metric.parameters, "gap": "difference"}
-    return {
-        row["model"]: row
-        for title, each in views.collect_definitions(run).items()
-        if each.name == metric.name and each.parameters == settings
-        for row in views.list_headline(run).get((title, dataset), ())
-        if not (row["group"] or row["target"] or math.isnan(row["value"]))
-    }
 
 
 def _make_gap_tile(row: Row, name: str, by: str, gap: Row | None) -> Tile:
@@ -367,9 +399,8 @@ def _make_value_tile(run: RunTables, finding: Conclusion) -> list[Tile]:
     metric, baselines = views.get_definition(run, finding.metric), views.list_baselines(run)
     rows = [
         row
-        for row in views.list_headline(run).get((finding.metric, finding.dataset), ())
-        if not (row["group"] or row["target"] or row["model"] in baselines)
-        and not math.isnan(row["value"])
+        for row in views.list_whole(run, finding.metric, finding.dataset)
+        if row["model"] not in baselines and not math.isnan(row["value"])
     ]
     if not rows:
         return []
@@ -403,7 +434,7 @@ def render_junit(run: RunTables) -> str:
         check = checks[id(row)]
         texts = {
             "classname": _escape(f"{name}.{row['model']}"),
-            "name": _escape(f"{check.subject}: {check.limit} [{row['dataset']}]"),
+            "name": _escape(f"{check.subject}: {to_line(row['limit'])} [{row['dataset']}]"),
         }
         case = SubElement(suite, "testcase", {**texts, "time": "0"})
         key = {"name": "metric", "value": _escape(views.get_title(row))}

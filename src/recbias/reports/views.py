@@ -396,6 +396,24 @@ def list_headline(run: RunTables) -> Mapping[tuple[str, str], Sequence[Row]]:
     return rows
 
 
+def list_whole(run: RunTables, title: str, dataset: str) -> list[Row]:
+    """Return the headline rows of a metric over all queries and items."""
+    rows = list_headline(run).get((title, dataset), ())
+    return [row for row in rows if not (row["group"] or row["target"])]
+
+
+def find_gaps(run: RunTables, metric: Definition, dataset: str) -> dict[str, Row]:
+    """Return the difference between the groups of a metric for each model that has it."""
+    same = _identify_groups(metric)
+    return {
+        row["model"]: row
+        for title, each in collect_definitions(run).items()
+        if each.gap == "difference" and _identify_groups(each) == same
+        for row in list_whole(run, title, dataset)
+        if not math.isnan(row["value"])
+    }
+
+
 def group_rows(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
     """Return rows by the texts of some columns, in the order of their first appearance."""
     groups: dict[tuple[str, ...], list[Row]] = {}
@@ -766,6 +784,7 @@ class Question:
         where: The dataset, seed and fold for a sentence: `` on ml-1m (fold 1)``.
         unit: What the n of an estimate counts, and ``units`` that of a comparison: users, names.
         baselines: The models that others are compared with.
+        references: The models that checks compare others with.
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
         served: The comparisons of all models over the queries that all of them have a list for.
@@ -778,6 +797,7 @@ class Question:
     unit: str
     units: str
     baselines: frozenset[str]
+    references: frozenset[str] = frozenset()
     comparisons: tuple[Comparisons, ...]
     estimates: _Estimates
     served: Comparisons | None = None
@@ -805,11 +825,15 @@ class Question:
 
     @cached_property
     def leads(self) -> list[Row]:
-        """The largest significant difference of each model, the largest of all first."""
+        """The largest significant difference of each model, the largest of all first.
+
+        Those of models that checks compare others with are last.
+        """
         ranked = self.significant
         if self.between == "groups":
             ranked = sorted(ranked, key=lambda row: -rank_effect(abs(row["difference"])))
-        return [*{row["model"]: row for row in reversed(ranked)}.values()][::-1]
+        leads = [*{row["model"]: row for row in reversed(ranked)}.values()][::-1]
+        return sorted(leads, key=lambda row: row["model"] in self.references)
 
     @property
     def between(self) -> str:
@@ -892,6 +916,7 @@ def _ask(run: RunTables, comparisons: Sequence[Comparisons]) -> Question:
         unit=unit,
         units=unit if not of else of[0] if first.between == "groups" else of[-1],
         baselines=list_baselines(run),
+        references=frozenset(row["baseline"] for row in run.manifest.get("checks", [])),
         comparisons=tuple(
             overall or [item for item in comparisons if not item.part.startswith(SERVED)]
         ),

@@ -413,6 +413,23 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def describe_limit(check: Mapping[str, Any]) -> str:
+    """Return the limit of a check; of one with a baseline, that of the difference from it.
+
+    >>> describe_limit({"limit": "not below MostPop - 0.01", "baseline": "MostPop"})
+    'at least -0.01'
+    >>> describe_limit({"limit": "not above MostPop", "baseline": "MostPop"})
+    'at most 0'
+    """
+    limit, baseline = to_line(check["limit"]), to_line(check["baseline"])
+    for words, bound in (("not below", "at least"), ("not above", "at most")):
+        start = f"{words} {baseline}"
+        if baseline and limit.startswith(start):
+            margin = limit.removeprefix(start).replace(" ", "").removeprefix("+")
+            return f"{bound} {margin or 0}"
+    return limit
+
+
 def list_failures(run: RunTables) -> list[str]:
     """Return one line per cause of failures: the first stage, the error and the remedy."""
     return [
@@ -425,15 +442,12 @@ def list_failures(run: RunTables) -> list[str]:
 
 
 def list_warnings(run: RunTables) -> list[str]:
-    """Return the warnings of the run: one line per cause, with its stage or how many it has."""
+    """Return the warnings of the run: one line per cause, with its stage if it has one only."""
     stages: dict[str, list[str]] = {}
     for line in dict.fromkeys(map(to_line, run.manifest.get("warnings", []))):
         _, separator, cause = line.partition(": ")
         stages.setdefault(cause if separator else line, []).append(line)
-    return [
-        f"{cause} ({format_count(len(lines), 'stage')})" if lines[1:] else lines[0]
-        for cause, lines in stages.items()
-    ]
+    return [cause if lines[1:] else lines[0] for cause, lines in stages.items()]
 
 
 @dataclass(frozen=True)
@@ -487,6 +501,15 @@ def number_cell(value: float, places: int) -> Cell:
 def interval_cell(low: float, high: float, places: int, none: str = "") -> Cell:
     """Return an interval, which is sorted by its lower end; ``none`` stands for no interval."""
     return Cell(format_interval(low, high, places) or none, low)
+
+
+VALUE_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], Cell]] = {
+    "value": lambda row: number_cell(row["value"], row["places"]),
+    "95% interval": lambda row: interval_cell(
+        row["ci_low"], row["ci_high"], row["places"], "none"
+    ),
+}
+"""Columns of ``tabulate`` that hold the value of a row and its interval."""
 
 
 @dataclass(frozen=True)

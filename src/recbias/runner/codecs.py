@@ -21,9 +21,8 @@ import pandas as pd
 
 from recbias.core import dataset, evidence, measures
 from recbias.core.context import Failure
-from recbias.core.dataset import AnyArray, Ids, Vocabulary
+from recbias.core.dataset import AnyArray, Ids, Queries, Vocabulary
 from recbias.core.files import digest_file
-from recbias.core.queries import Queries
 from recbias.runner.stages import ItemLabels, ModelOutputs
 from recbias.runner.tuning import SearchResult, Trial
 from recbias.statistics.prediction_powered import Audit

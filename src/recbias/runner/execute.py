@@ -17,13 +17,12 @@ from recbias.core.context import (
     collect_warnings,
     stage_context,
 )
-from recbias.core.dataset import Dataset, Split
+from recbias.core.dataset import Dataset, Queries, Split
 from recbias.core.errors import StageError, Unwritable, UserError
 from recbias.core.machine import (
     reset_peak_memory,
 )
 from recbias.core.plugins import AsksAboutItems
-from recbias.core.queries import Queries
 from recbias.runner.boundary import attempt
 from recbias.runner.plan import DataContext, ModelPlan, Observer, Plan, RemainingWork, Stage
 from recbias.runner.stages import LabelItems

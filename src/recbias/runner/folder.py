@@ -18,12 +18,11 @@ import pandas as pd
 
 from recbias.core import measures
 from recbias.core.context import StageRecord, Stored, collect_warnings, warn
-from recbias.core.dataset import AnyArray, Ids, Split
+from recbias.core.dataset import AnyArray, Ids, Queries, Split
 from recbias.core.errors import Unwritable
 from recbias.core.evidence import RankedLists, Responses
 from recbias.core.files import compute_digest, digest_file, has_file
 from recbias.core.machine import measure_peak_memory_mb, point_link, reset_peak_memory
-from recbias.core.queries import Queries
 from recbias.formats.manifest import Manifest, parse_manifest
 from recbias.formats.yaml import dump
 from recbias.runner.address import describe_environment, digest_own_sources, digest_package

@@ -10,7 +10,7 @@ import numpy as np
 
 from recbias.config.specs import Grouping
 from recbias.core.context import record_fact, warn
-from recbias.core.dataset import AnyArray, BoolArray
+from recbias.core.dataset import AnyArray, BoolArray, Queries
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, OutOfRange, UnknownName
 from recbias.core.grouping import (
     NAMED,
@@ -22,7 +22,6 @@ from recbias.core.grouping import (
     read_uncertain_groups,
 )
 from recbias.core.measures import Direction, Measurement
-from recbias.core.queries import Queries
 from recbias.runner.stages import derive_bootstrap_seed
 from recbias.statistics.groups import (
     LEAST_VALUES,

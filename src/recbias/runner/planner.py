@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from recbias.config.experiment import (
     DatasetSpec,
@@ -181,10 +181,6 @@ def _digest_input_files(
 # ---- devices ----
 
 
-_PLAIN = frozenset({bool, int, float, str, tuple, type(None)})
-"""Types of settings that are no part with a device: a check of a protocol takes long."""
-
-
 def choose_devices(experiment: Experiment) -> Experiment:
     """Return an experiment whose plug-ins name the devices and precisions that they use here.
 
@@ -248,8 +244,13 @@ def _find_key(entry: Any, setting: str) -> KeyPath:
 def _list_parts(plugin: Any) -> Iterator[tuple[str, Any]]:
     """Yield the settings of a plug-in that may compute on a device."""
     for name, value in vars(plugin).items() if is_dataclass(plugin) else ():
-        if type(value) not in _PLAIN and isinstance(value, (SelectedModel, UsesDevice)):
+        if isinstance(value, SelectedModel) or _uses_device(value):
             yield name, value
+
+
+def _uses_device(plugin: object) -> TypeGuard[UsesDevice]:
+    """Return whether a plug-in has the method; a check of the protocol takes long."""
+    return hasattr(plugin, "choose_device")
 
 
 def _set_devices(plugin: Any, default: Device) -> Any:
@@ -259,7 +260,7 @@ def _set_devices(plugin: Any, default: Device) -> Any:
         is_model = isinstance(part, SelectedModel)
         placed = _set_devices(part.model if is_model else part, default)
         changes[name] = replace(part, model=placed) if is_model else placed
-    if isinstance(plugin, UsesDevice):
+    if _uses_device(plugin):
         changes |= plugin.choose_device(default)
     if not changes:
         return plugin
@@ -273,7 +274,7 @@ def _list_placements(plugin: Any) -> Iterator[tuple[str, str]]:
     """Yield the device and the precision of each part of a plug-in; blank if it is a server's."""
     for _, part in _list_parts(plugin):
         yield from _list_placements(part.model if isinstance(part, SelectedModel) else part)
-    if isinstance(plugin, UsesDevice):
+    if _uses_device(plugin):
         device = plugin.choose_device("auto").get("device", "auto")
         is_here = device != "auto"
         yield (device, getattr(plugin, "precision", "float32")) if is_here else ("", "")

@@ -19,6 +19,7 @@ from recbias.core.dataset import (
     Ids,
     Interactions,
     Odds,
+    Queries,
     Reviews,
     Split,
     TrainingData,
@@ -51,7 +52,6 @@ from recbias.core.plugins import (
     evaluates_texts,
     label_texts,
 )
-from recbias.core.queries import Queries
 from recbias.runner.boundary import (
     call_embeddings,
     call_for,

@@ -19,12 +19,19 @@ import pandas as pd
 from recbias.config.settings import read_settings
 from recbias.config.specs import Choice, Dimension, Objective, PluginSpec, Tune
 from recbias.core.context import Failure, Pruned, stage_context, warn
-from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData
+from recbias.core.dataset import (
+    Attributes,
+    Dataset,
+    Queries,
+    Reviews,
+    Split,
+    TrainingData,
+    make_sentence_queries,
+)
 from recbias.core.errors import MissingEvidence, StageError, UserError
 from recbias.core.files import derive_seed
 from recbias.core.measures import Direction, Measurement, to_loss
 from recbias.core.plugins import OUTPUTS, ChecksEarly
-from recbias.core.queries import Queries, make_sentence_queries
 from recbias.runner.boundary import attempt
 from recbias.runner.grouping import GroupMeasurements
 from recbias.runner.stages import (

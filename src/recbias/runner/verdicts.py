@@ -16,7 +16,7 @@ from recbias.config.entries import format_value
 from recbias.config.experiment import Experiment, PluginSpec
 from recbias.config.specs import ClaimSpec, find_claimed
 from recbias.core import measures
-from recbias.core.dataset import AnyArray, FloatArray
+from recbias.core.dataset import AnyArray, FloatArray, Queries
 from recbias.core.errors import (
     Contradiction,
     MissingEvidence,
@@ -27,7 +27,6 @@ from recbias.core.errors import (
 )
 from recbias.core.grouping import group_by
 from recbias.core.measures import UnitScores
-from recbias.core.queries import Queries
 from recbias.core.text import normalize_name, suggest
 from recbias.formats.manifest import Claim
 from recbias.runner.execute import Executor

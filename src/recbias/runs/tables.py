@@ -273,9 +273,9 @@ def examples(
     Returns:
         A row for each unit and model, with ``EXAMPLE_COLUMNS``. ``history`` (the latest item
         first), ``list`` and ``missed`` (test items that are not in the list) are tuples of titles,
-        or of ids where the items have no titles. Where prompts are compared with a neutral one,
-        there is a row for each prompt, with the effect of its ``group``, its ``list``, and the
-        ``neutral`` list.
+        or of ids where the items have no titles. A unit of several prompts has a row for each
+        prompt; where prompts are compared with a neutral one, it has the effect of its ``group``
+        and the ``neutral`` list.
 
     Raises:
         MissingEvidence: The run has no values of single units, or no labels.

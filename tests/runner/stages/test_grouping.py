@@ -12,10 +12,9 @@ import recbias
 from recbias import api
 from recbias.config.specs import Gap, Grouping
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 from recbias.core.errors import BrokenContract, Contradiction, NothingLeft, UserError
 from recbias.core.measures import Measurement, UnitScores
-from recbias.core.queries import Queries
 from recbias.runner.grouping import GroupMeasurements, form_groups
 from recbias.runner.plan import ModelPlan
 

@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from recbias.core.dataset import Attributes, Dataset, Reviews, Split, TrainingData, Vocabulary
+from recbias.core.dataset import (
+    Attributes,
+    Dataset,
+    Queries,
+    Reviews,
+    Split,
+    TrainingData,
+    Vocabulary,
+)
 from recbias.core.errors import BrokenContract
-from recbias.core.queries import Queries
-from recbias.runner.stages import AnswerQueries, select_histories
+from recbias.runner.stages import AnswerQueries, align_dataset, select_histories
 from support.worlds.small_worlds import make_interactions
 
 
@@ -32,6 +41,16 @@ def test_the_history_of_a_query_is_the_training_rows_of_its_user(
     data = TrainingData(make_interactions([(0, 0), (0, 1), (1, 2)]))
     queries = make_queries(users, [f"q{user}" for user in users])
     assert select_histories(queries, data).toarray().astype(int).tolist() == expected
+
+
+def test_attributes_follow_the_items_of_a_split_that_has_others_than_the_dataset() -> None:
+    rows, genres = make_interactions([(0, 0), (0, 1)]), pd.DataFrame({"genre": ["A", "B"]})
+    dataset = Dataset(rows, items=Attributes(rows.item_ids, genres, "item"))
+    items = Vocabulary(np.array([rows.item_ids.ids[1], "new", rows.item_ids.ids[0]], dtype=object))
+    train = replace(make_interactions([(0, 0), (0, 2)]), item_ids=items)
+    aligned = align_dataset(dataset, Split(train, None)).items
+    assert aligned is not None
+    assert aligned.column("genre").fillna("").tolist() == ["B", "", "A"]
 
 
 class LongText:

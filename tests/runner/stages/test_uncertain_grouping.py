@@ -10,10 +10,9 @@ import pytest
 import recbias
 from recbias.config.specs import Grouping
 from recbias.core.context import collect_warnings
-from recbias.core.dataset import Attributes, Vocabulary
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 from recbias.core.errors import Contradiction, UnknownName, UserError
 from recbias.core.measures import Measurement, UnitScores
-from recbias.core.queries import Queries
 from recbias.runner.grouping import GroupMeasurements, form_groups
 from recbias.statistics.uncertain import TEST
 

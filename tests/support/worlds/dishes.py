@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import Attributes, Ids, Reviews, TrainingData
-from recbias.core.queries import Queries
+from recbias.core.dataset import Attributes, Ids, Queries, Reviews, TrainingData
 from support.worlds.query_sets import make_queries
 from support.worlds.small_worlds import make_interactions
 

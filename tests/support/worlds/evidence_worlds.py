@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from recbias.core.dataset import Attributes, Interactions, Vocabulary
+from recbias.core.dataset import Attributes, Interactions, Queries, Vocabulary
 from recbias.core.evidence import Evidence, RankedLists
 from recbias.core.measures import Measurement
-from recbias.core.queries import Queries
 
 
 def make_vocabulary(prefix: str, n: int) -> Vocabulary:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import Attributes, Vocabulary
-from recbias.core.queries import Queries
+from recbias.core.dataset import Attributes, Queries, Vocabulary
 
 
 def make_queries(ids: list[str], users: list[int] | None = None) -> Queries:

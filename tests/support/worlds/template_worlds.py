@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recbias.core.dataset import AnyArray, Attributes, Vocabulary
+from recbias.core.dataset import AnyArray, Attributes, Queries, Vocabulary
 from recbias.core.evidence import Evidence
-from recbias.core.queries import Queries
 from support.worlds.evidence_worlds import make_lists, make_vocabulary
 
 PRICES = ("$", "$$", "$$$", "$$$$")

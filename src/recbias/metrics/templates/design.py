@@ -18,11 +18,19 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.context import warn
-from recbias.core.dataset import AnyArray, Attributes, BoolArray, Codes, FloatArray, Ids, Matrix
+from recbias.core.dataset import (
+    SAMPLE,
+    AnyArray,
+    Attributes,
+    BoolArray,
+    Codes,
+    FloatArray,
+    Ids,
+    Matrix,
+)
 from recbias.core.errors import NothingLeft, UnknownColumn, at_setting
 from recbias.core.evidence import Evidence
 from recbias.core.grouping import Groups, group_by, split_crossing
-from recbias.core.queries import SAMPLE
 from recbias.statistics.bootstrap import (
     combine_slot_samples,
     count_slot_dfs,

@@ -184,7 +184,14 @@ const divide = (box) => {
   box.classList.add("divided");
 };
 
+const heads = []; // Chromium does not repeat a header row that has buttons
 addEventListener("beforeprint", () => {
+  for (const button of document.querySelectorAll("thead button")) {
+    const text = document.createElement("span");
+    text.append(...button.cloneNode(true).childNodes);
+    button.replaceWith(text);
+    heads.push([text, button]);
+  }
   for (const section of document.querySelectorAll("details.printed:not([open])")) {
     section.open = section.dataset.closed = true;
   }
@@ -197,5 +204,6 @@ addEventListener("afterprint", () => {
     delete section.dataset.closed;
   }
   for (const part of document.querySelectorAll(".part")) part.remove();
+  for (const [text, button] of heads.splice(0)) text.replaceWith(button);
   for (const box of document.querySelectorAll(".divided")) box.classList.remove("divided");
 });
