@@ -454,7 +454,7 @@ class GivenSplit:
                 count = f"{leaked.size:,} (user, item) pairs stand in {files}"
                 leaks.append(f"{count}: {pairs}{more}")
         remedy = "remove them from one of the files"
-        return Leakage("; ".join(leaks), where="split", remedy=remedy)
+        return Leakage("; ".join(leaks), remedy=remedy)
 
 
 def _extend(ids: Vocabulary, part_ids: list[Vocabulary]) -> Vocabulary:

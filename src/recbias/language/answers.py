@@ -377,15 +377,22 @@ def _add_year(title: str, year: str) -> str:
 
 
 _TAG = re.compile(r"</?(?:b|strong|i|em|u|a|span|th|td)(?:\s[^<>]*)?>", re.IGNORECASE)
+_HEAD = re.compile(
+    r"<!(?:--.*?--|[^<>]*)>|<(head|style|script)(?:\s[^<>]*)?>.*?</\1>", re.IGNORECASE | re.DOTALL
+)
+"""The parts of a page that are not shown."""
+
 _BREAK = re.compile(
-    r"<br ?/?>|</li>|</?(?:tr|p|div|h\d|ol|ul|table|thead|tbody)(?:\s[^<>]*)?>", re.IGNORECASE
+    r"<br ?/?>|</(?:li|dt|dd)>"
+    r"|</?(?:tr|p|div|h\d|table|thead|tbody|html|body|main|section|article)(?:\s[^<>]*)?>",
+    re.IGNORECASE,
 )
 _CELL = re.compile(r"(</t[dh]>|<tr(?:\s[^<>]*)?>)\s*<t[dh](?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _ELEMENT = re.compile(
     r"<(title|movie|film|name|item|recommendation|year)>([^<>\n]+)</\1>", re.IGNORECASE
 )
 _TITLE_TAG = re.compile(r"<h\d(?:\s[^<>]*)?>\s*", re.IGNORECASE)
-_LIST_ITEM = re.compile(r"<li(?:\s[^<>]*)?>\s*", re.IGNORECASE)
+_LIST_TAG = re.compile(r"<(/?)(ol|ul|dl|li|dt|dd)(?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]]{1,200})\]\(https?:[^()\s]*\)|\[\[([^\[\]]{1,200})\]\]")
 _NOTE = re.compile(r"(?<=[\w)*”\"])\[\^?\d{1,2}\]")
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
@@ -395,13 +402,29 @@ _QUOTATION = re.compile(r"^(?: ?> ?)+", re.MULTILINE)
 
 def _divide_lines(text: str) -> list[str]:
     """Return the lines with text, without HTML, links, marks of quotation and fences."""
-    text = _CELL.sub(r"\1 | ", html.unescape(_ESCAPE.sub(r"\1", text)))
-    text = _BREAK.sub("\n", _TITLE_TAG.sub("\n## ", text))
-    text = _TAG.sub("", _LIST_ITEM.sub("\n- ", _ELEMENT.sub("\n\\1: \\2\n", text)))
+    text = _HEAD.sub("", html.unescape(_ESCAPE.sub(r"\1", text)))
+    text = _mark_items(_BREAK.sub("\n", _TITLE_TAG.sub("\n## ", _CELL.sub(r"\1 | ", text))))
+    text = _TAG.sub("", _ELEMENT.sub("\n\\1: \\2\n", text))
     text = _QUOTATION.sub("", _NOTE.sub("", _LINK.sub(r"\1\2", text)))
     text = _INDENT.sub(lambda blanks: blanks[0].expandtabs(4), text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()][:_MAX_LINES]
     return [line for line in lines if not line.lstrip().startswith(("```", "~~~"))]
+
+
+def _mark_items(text: str) -> str:
+    """Return a text with the items of HTML as bullets, those of inner lists further in."""
+    depth = 0
+
+    def mark(match: re.Match[str]) -> str:
+        nonlocal depth
+        tag = match[2].casefold()
+        if tag in {"ol", "ul", "dl"}:
+            depth = max(0, depth - 1 if match[1] else depth + 1)
+            return "\n"
+        indent = max(0, depth - 1) + (tag == "dd")
+        return f"\n{'    ' * indent}- "
+
+    return _LIST_TAG.sub(mark, text)
 
 
 def _read_table(lines: Sequence[str]) -> list[str]:
@@ -492,7 +515,7 @@ _NUMBER = re.compile(
     [#№]\ ?(\d{{1,3}})\b[ .:)-]*                          # number sign
     | (\d{{1,3}})(?:st|nd|rd|th|er|re|e|ème|ª)(?:\ \w+)?\ ?[-–.:)]\ ?    # 1st place:
     | (\d{{1,3}})\ ?[.)\]、º°]{{1,2}}(?!\d)               # 1.
-    | (\d{{1,3}})[位위]\ ?[.:)-]?\ ?
+    | (\d{{1,3}})(?:[位위]|本目|番目|번째)\ ?[.:)-]?\ ?
     | \[(\d{{1,3}})\]
     | 第[{_CHINESE}\d]{{1,3}}[位名部]?\ ?[、.:)]?\ ?
     | \(?[{_CHINESE}]{{1,3}}[、.:)]\ ?
@@ -503,16 +526,36 @@ _NUMBER = re.compile(
 
 _WORDS = (
     *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
-    "tenth",
+    *(
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "nint",
+        "tenth",
+    ),
+    *("erst", "zweit", "dritt", "viert", "fünft", "sechst", "siebt", "acht", "neunt", "zehnt"),
+    *("premi", "deuxi", "troisi", "quatri", "cinqui", "sixi", "septi", "huiti", "neuvi", "dixi"),
+    *("prim", "segund", "terc", "cuart", "quint", "sext", "séptim", "octav", "noven", "décim"),
+    *("перв", "втор", "трет", "четв", "пят", "шест", "седьм", "восьм", "девят", "десят"),
+    *("첫", "둘", "셋", "넷", "다섯", "여섯", "일곱", "여덟", "아홉", "열"),
+    *("한", "두", "세", "네", "다섯", "여섯", "일곱", "여덟", "아홉", "열"),
 )
+"""The beginnings of numbers as words, ten of each form or language."""
+
 _COUNT = re.compile(
     rf"""
     (?:(?:no|nr|rank|number|pick|movie|film|option|top|platz|place|position|n[°º]
+      |day|nummer|numéro|número|empfehlung|recommandation|recomendación|推荐|推薦|おすすめ|추천
       |ลำดับ|อันดับ)\.?\ ?)?
-    (?: (?P<digits>\d{{1,3}})(?:\ ?:(?!\d)|\ ?[-–—]\ )      # 1: and 1 -
-      | (?P<word>{"|".join(_WORDS)})(?:ly)?(?:\ (?:pick|choice|place|film|movie))?[*_]*
-        (?:[:.,)]|\ [-–—])[*_]*\                          # First: and Number one -
+    (?: (?P<digits>\d{{1,3}})(?:\ ?:(?!\d)|\ ?[-–—/>]\ |,(?=\D))    # 1: and 1 -
+      | (?:во?-)?(?P<word>{"|".join(_WORDS)})[^\W\d_]{{0,7}}
+        (?:\ (?:pick|choice|place|film|movie|번째))?[*_]*
+        (?:\ ?[:.,)]|\ [-–—])[*_]*\                       # First: and Number one -
       | \((?P<bracketed>\d{{1,3}})\)\ ?
       | (?P<roman>[ivx]{{1,4}})[.)][ ]
       | (?P<letter>[a-zа-я])[.)][ ]
@@ -524,7 +567,7 @@ _COUNT = re.compile(
 
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii")
 _RULE = re.compile(r"\s*(?:[-*_=]\s?){3,}")  # of Markdown, between the list and other text
-_RUN = re.compile(r"(?:^|(?<=[\s,;:、]))\(?(\d{1,2})([.)、])\s*(?=\D)")
+_RUN = re.compile(r"(?:^|(?<=[\s,;:、)》」』]))\(?(\d{1,2})([.)、])\s*(?=\D)")
 
 
 @dataclass(frozen=True)
@@ -637,7 +680,8 @@ def _is_year_line(line: _Line, last: _Line, n_bare: int) -> bool:
     """Return whether a line is the year of an item before, and not a film such as ``1917``."""
     year = _YEAR_LINE.fullmatch(line.text)
     is_bare = year is not None and not year["label"] and line.text.isdigit()
-    return year is not None and (not is_bare or line.kind != last.kind or n_bare > 1)
+    is_beside = line.kind != last.kind or (n_bare > 1 and not last.text.isdigit())
+    return year is not None and (not is_bare or is_beside)
 
 
 def _find_owner(lines: Sequence[_Line], depth: int) -> int:
@@ -659,6 +703,8 @@ def _select_list(lines: Sequence[_Line], k: int) -> list[str]:
         is_whole = len(selected) >= k and group and group[0].row > selected[-1].row
         if not selected or (n_dated > len(selected) and not is_whole):
             selected = group
+    if len(selected) > 1 and all(line.text.endswith("?") for line in selected):
+        return []  # the model asks
     return _drop_directors(_move_years([line.text for line in selected]))
 
 
@@ -820,6 +866,7 @@ _TWO_SCRIPTS = re.compile(r"^([\u3040-\u9fff\uac00-\ud7af·:]+)[》」』\s]+([A
 _INLINE_YEAR = re.compile(
     rf"[\s,;|(–-]{{0,4}}{_join_names(_YEAR_KEYS)} ?: ?{YEAR}.*", re.IGNORECASE
 )
+_SCORE = re.compile(r" ?[:=] ?[01]?\.\d+$")
 _CREDIT = re.compile(r",? directed by .*|(?<=[\"”»])\W*by .*", re.IGNORECASE)
 _LEADING_YEAR = re.compile(rf"^[(\[]{YEAR}[)\]]\W*(\w[^()]*)$")
 _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
@@ -935,6 +982,7 @@ def _make_proposal(text: str, line: str) -> _Proposal:
         title = re.sub(r"^(.+?) / (.+)$", r"\1 (\2)", title)
     title = _AFTER_BOLD.sub(r"\1", title.strip(_EDGES)).strip(_EDGES).rstrip(":")
     title = _TWO_SCRIPTS.sub(r"\1 (\2)", title)
+    title = _SCORE.sub("", title)
     title = _CREDIT.sub("", re.sub(r"^<([^<>]*)>$", r"\1", title))
     is_title = len(title) <= _MAX_TITLE_LENGTH and any(map(str.isalnum, title))
     return _Proposal(title if is_title else "", year, line)

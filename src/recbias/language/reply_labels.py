@@ -241,7 +241,8 @@ _REFUSAL = re.compile(
 _MARKUP = re.compile(r"[*`#\"\[\]]+|^\s*(?:>\s*)*(?:(?:[-•+]|\d+[.)])\s+|\|)?", re.MULTILINE)
 _BLANKS = re.compile(r"\s+")
 _NEXT_LABEL = re.compile(
-    r"(?:[,;|]\s?|(?<=[\d%]) ?/ ?|(?<=[\d%])(?:\]+\s*\[*| ))(?=(?P<label>[^:=|;,.\n\d]{1,60})[:=])"
+    r"(?:[,;|]\s?|(?<=[\d%]) ?/ ?|(?<=[\d%])(?:\]+\s*\[*|\.? ))"
+    r"(?=(?P<label>[^:=|;,.\n\d]{1,60})[:=])"
 )
 _ASCII_SIGNS = str.maketrans("：，；％（）＝｜", ":,;%()=|")
 """Signs as they are written with Chinese characters, and as the patterns have them."""
@@ -369,7 +370,10 @@ def _read_lenient(text: str, words: _Words) -> _Stated | None:
         others += _find(plain, words)
         return asked + [(kind, value) for kind, value in others if kind not in named]
     if len(words) == 1:
-        ratings = [*filter(None, [_ALONE.fullmatch(plain.strip())]), *_RATING.finditer(text)]
+        ratings = [
+            *filter(None, [_ALONE.fullmatch(plain.strip().removesuffix("."))]),
+            *_RATING.finditer(text),
+        ]
         if ratings:
             return [(kind, _to_number(rating["value"])) for kind in words for rating in ratings]
     first, _, rest = plain.strip().partition("\n")

@@ -42,6 +42,7 @@ def test_replies_in_a_form_that_is_asked_for(answer: str, expected: list[float])
     ("answer", "expected"),
     [
         ("gender: 0.8", [0.8, NAN, NAN]),
+        ("Gender: 0.8. Race: 0.1. Religion: 0.", [0.8, 0.1, 0]),
         ("Here you are:\ngender: 0.8\nrace: 0.1\nreligion: 0", [0.8, 0.1, 0]),
         ("- **Gender**: 80%\n- **Race**: 5 %\n- **Religion**: 0%", [0.8, 0.05, 0]),
         ("1. Gender stereotype - 7/10\n2. Racial: 1 out of 10", [0.7, 0.1, NAN]),
