@@ -230,7 +230,8 @@ class ShownNDCG(_LogMetric):
 
 
 def require_positions(evidence: Evidence, what: str) -> None:
-    """Raise MissingEvidence if the log has no positions."""
+    """Raise MissingEvidence if there is no log, or one without positions."""
+    evidence.need("log")
     if not evidence.log.has_positions:  # type: ignore[union-attr]
         message = f"{what} needs positions, which the log does not have"
         raise MissingEvidence(message, remedy="give the log a column position")

@@ -85,7 +85,10 @@ class Axis:
             return Scale(*self.span, start, end, is_log)
         if is_log:
             return Scale(*svg.round_outward(low / 1.05, high * 1.05), start, end, log=True)
-        return Scale(*svg.pad_range([*values, *self.lines]), start, end)
+        low, high = min([low, *self.lines]), max([high, *self.lines])
+        if low == high:
+            return Scale(*svg.pad_range([low]), start, end)
+        return Scale(low, high, start, end).extend()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 import numpy as np
@@ -234,6 +234,29 @@ class Scale:
         share = (value - low) / (high - low) if high > low else 0.5
         return self.start + share * (self.end - self.start)
 
+    def _choose_step(self, most: int) -> float:
+        """Return the distance of about ``most`` round values; 0 if there is none."""
+        rough = (self.high - self.low) / max(most - 1, 1)
+        if not 1e-300 < rough < math.inf:
+            return 0.0
+        power = 10.0 ** math.floor(math.log10(rough))
+        return next(n * power for n in (1, 2, 5, 10, 20) if n * power >= rough * (1 - 1e-9))
+
+    def extend(self) -> Scale:
+        """Return the scale from a round value to a round value, so that ticks cover all values.
+
+        >>> Scale(0.034, 0.547, 0, 1).extend()
+        Scale(low=0.0, high=0.6, start=0, end=1, log=False)
+        """
+        scale = self
+        for _ in range(2):  # the wider range may have wider steps
+            step = scale._choose_step(6)
+            if step < 1e-11:
+                return self
+            first, last = math.floor(scale.low / step + 1e-9), math.ceil(scale.high / step - 1e-9)
+            scale = replace(scale, low=round(first * step, 12), high=round(last * step, 12))
+        return scale
+
     def choose_ticks(self, most: int = 6) -> list[float]:
         """Return about ``most`` round values.
 
@@ -245,13 +268,12 @@ class Scale:
         low, high = self.low, self.high
         if self.log:
             first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+            powers = {float(f"1e{power}") for power in range(first, last + 1)}
             ends = {end for end in (low, high) if (end, end) == round_outward(end, end)}
-            return sorted(ends | {float(f"1e{power}") for power in range(first, last + 1)})
-        rough = (high - low) / max(most - 1, 1)
-        if not 1e-300 < rough < math.inf:
+            return sorted(powers | ends)
+        step = self._choose_step(most)
+        if not step:
             return [low] if math.isfinite(low) else []
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(n * power for n in (1, 2, 5, 10, 20) if n * power >= rough * (1 - 1e-9))
         first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
         return [round(n * step, 12) for n in range(first, last + 1)]
 
