@@ -392,7 +392,7 @@ def _add_year(title: str, year: str) -> str:
 
 _TAG = re.compile(r"</?(?:b|strong|i|em|u|a|span|th|td)(?:\s[^<>]*)?>", re.IGNORECASE)
 _HEAD = re.compile(
-    r"<!(?:--.*?--|[^<>]*)>|<(head|style|script)(?:\s[^<>]*)?>.*?</\1>", re.IGNORECASE | re.DOTALL
+    r"<!(?:--.*?--|[^<>]*)>|<(head|style)(?:\s[^<>]*)?>.*?</\1>", re.IGNORECASE | re.DOTALL
 )
 """The parts of a page that are not shown."""
 
