@@ -94,13 +94,7 @@ class Shop:
             p,
             np.where(np.arange(size) // N_POSITIONS % 2, "b", "a").astype(object),
         )
-        ids = Vocabulary.of([str(number) for number in range(n)])
-        labels = Attributes(ids, pd.DataFrame({"group": groups.astype(str)}), "query")
-        queries = Queries(ids, labels, np.arange(n, dtype=np.int32))
-        catalogue = Vocabulary.of([str(number) for number in range(N_ITEMS)])
-        kinds = Attributes(catalogue, pd.DataFrame({"kind": ["x", "y"] * (N_ITEMS // 2)}))
-        shown = Policy.of_shown()
-        return Evidence(queries, catalogue, items=kinds, log=_Log(block), shown=shown, metric="m")
+        return make_evidence(block, groups)
 
 
 _MEAN = {
@@ -119,6 +113,17 @@ class _Log:
         yield self.block
 
     read_lists = read_blocks
+
+
+def make_evidence(block: Impressions, groups: np.ndarray, n_items: int = N_ITEMS) -> Evidence:
+    """A log of users of two groups, whose items are of the kinds x and y in turn."""
+    ids = Vocabulary.of([str(number) for number in range(groups.size)])
+    labels = Attributes(ids, pd.DataFrame({"group": groups.astype(str)}), "query")
+    queries = Queries(ids, labels, np.arange(groups.size, dtype=np.int32))
+    catalogue = Vocabulary.of([str(number) for number in range(n_items)])
+    kinds = Attributes(catalogue, pd.DataFrame({"kind": np.resize(["x", "y"], n_items)}))
+    shown = Policy.of_shown()
+    return Evidence(queries, catalogue, items=kinds, log=_Log(block), shown=shown, metric="m")
 
 
 def make_policy(shares: np.ndarray, n_users: int) -> Policy:

@@ -32,6 +32,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
+from assumption_studies import write_assumption_section  # noqa: E402
 from audited_studies import write_audited_section  # noqa: E402
 from catalogue import find_gaps, write_catalogue_section  # noqa: E402
 from dial_studies import write_dial_section  # noqa: E402
@@ -155,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "several groups": write_several_section,
         "small groups": write_small_group_section,
         "parts of gaps": write_explain_section,
+        "assumptions of logs": write_assumption_section,
         "audited labels": write_audited_section,
         "power": write_power_section,
     }

@@ -227,6 +227,16 @@ def test_dates_that_do_not_sort_are_refused(tmp_path: Path) -> None:
         monitor(table)
 
 
+def test_an_experiment_comes_before_a_folder_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results" / "shop" / "latest").mkdir(parents=True)
+    write_exports(tmp_path / "shop", {"items": "1,1,F"})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingEvidence, match="no run has a metric"):
+        monitor("shop")
+
+
 def test_runs_of_a_part_of_the_queries_are_another_series(tmp_path: Path) -> None:
     spec = {
         "name": "part",

@@ -85,6 +85,11 @@ def test_the_mean_of_raters_and_its_variance(tmp_path: Path) -> None:
     assert "Krippendorff" in messages[0]
 
 
+def test_people_may_answer_yes_and_no(tmp_path: Path) -> None:
+    labels = label_human_labels(tmp_path, "item_id,race\n1,True\n2,False\n3,\n4,yes\n")
+    assert labels["race"] == pytest.approx([1.0, 0.0, np.nan, 1.0], nan_ok=True)
+
+
 def test_the_majority_of_raters(tmp_path: Path) -> None:
     """Three draws of 2/3 have a majority of ones with q = 20/27; a tie is a half."""
     with collect_warnings():

@@ -409,6 +409,14 @@ def test_unknown_variant(tmp_path: Path) -> None:
         _measure(ClickThroughRate(), evidence, Shown(variant="z"))
 
 
+def test_rewards_of_true_and_false(tmp_path: Path) -> None:
+    log = _LOG.assign(reward=_LOG["reward"] == 1)
+    (rate,) = _measure(ClickThroughRate(), _load(log, tmp_path), Shown())
+    assert rate.value == 0.5
+    with pytest.raises(UserError, match="row 6 has the reward nan"):
+        _load(log.assign(reward=[True, False, False, True, False, "maybe"]), tmp_path)
+
+
 def test_mind_has_a_row_for_each_item(tmp_path: Path) -> None:
     path = tmp_path / "behaviors.tsv"
     path.write_text("1\tU1\t11/11/2019 9:05:58 AM\tN9 N8\tN1-0 N2-1\n2\tU2\tt\t\tN1-1\n")

@@ -119,6 +119,32 @@ def test_true_recall_is_recovered_under_the_true_propensities_only() -> None:
     assert error["none"] < -0.02
 
 
+def test_the_interval_of_ips_allows_for_the_error_of_the_mean_weight() -> None:
+    # lists of popular items, whose weights are small; the jackknife estimates the mean weight anew
+    rng = np.random.default_rng(3)
+    n, n_items = 400, 20
+    p = np.geomspace(1.0, 0.05, n_items)
+    likes = rng.random((n, n_items)) < 0.3
+    relevant = [np.flatnonzero(row).tolist() for row in likes & (rng.random(likes.shape) < p)]
+    lists = [rng.permutation(8)[:5].tolist() for _ in range(n)]
+
+    def weigh(rows: Any) -> Any:
+        evidence = make_evidence(
+            make_lists([lists[row] for row in rows]),
+            [relevant[row] for row in rows],
+            items=make_items(p),
+            n_items=n_items,
+        )
+        return PropensityNDCG(propensity=SEEN, estimator="ips").measure(evidence)[0]
+
+    tested = [row for row in range(n) if relevant[row]]
+    without = np.array([weigh([row for row in tested if row != at]).value for at in tested])
+    error = math.sqrt(((without - without.mean()) ** 2).sum() * (len(tested) - 1) / len(tested))
+    row = weigh(range(n))
+    assert (row.ci_high - row.ci_low) / 2 / 1.966 == pytest.approx(error, rel=0.02)
+    assert error > 1.2 * row.std / math.sqrt(row.n)
+
+
 def test_an_unknown_column_is_refused_before_training() -> None:
     evidence = make_evidence(make_lists([[0]]), [[1]], items=make_items([1, 1]), n_items=2)
     with pytest.raises(UnknownColumn) as raised:

@@ -123,7 +123,7 @@ def monitor(
     dozens of users. A run with the values of earlier ones is left out.
 
     Args:
-        name: The name of an experiment; a folder of its runs; a folder of tables with a date in
+        name: The name of an experiment; else a folder of its runs, or of tables with a date in
             their names and the columns ``user``, ``value`` and ``group``, without which the gap is
             that of the mean to 0; or a table with the columns ``date``, ``value`` and
             ``std_error``, of estimates from different users. A user's values in a table are
@@ -194,8 +194,8 @@ def _read_folder(
     The dates of those that are left out are added to ``lost``.
     """
     out = to_local_path(out)
-    folder = next((each for each in (to_local_path(name), out / str(name)) if each.is_dir()), None)
-    if folder is None:
+    folder = out / str(name) if (out / str(name) / "latest").exists() else to_local_path(name)
+    if not folder.is_dir():
         names = sorted(path.parent.name for path in out.glob("*/latest"))
         message = f"{str(name)!r} is neither an experiment in {out} nor a folder nor a table"
         raise MissingRun(message, remedy=suggest(str(name), names))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +55,7 @@ _TYPES = {"text": pa.string(), "int32": pa.int32(), "float64": pa.float64()}
 _OPEN_BANDIT = {"click": "reward", "propensity_score": "propensity"}
 _OPEN_BANDIT_LABELS = "user_feature_"
 _MIND = ("request_id", "user_id", "time", "history", "shown")
+_BOOLEANS = pa.array(["false", "true"])
 _CELL = ("item_id", "position", "variant")
 _NOBODY = "no user: "  # starts the identifier of a request without a user
 _MOST_FAULTS = 10**7  # rows up to which it is checked that the rows of a request stand together
@@ -63,8 +65,8 @@ _MOST_FAULTS = 10**7  # rows up to which it is checked that the rows of a reques
 class ImpressionTable(TableSettings):
     """A log of impressions: a row for each item that was shown, with the reward that it got.
 
-    The columns are ``item_id``, ``reward`` (a click, a purchase, any number) and, where they
-    exist, ``request_id`` (the items that were shown together, whose rows stand together),
+    The columns are ``item_id``, ``reward`` (any number; true and false are 1 and 0) and, where
+    they exist, ``request_id`` (the items that were shown together, whose rows stand together),
     ``user_id``, ``position`` (from 1, or from 0), ``propensity`` (the probability with which the
     item was shown at this position) and ``variant`` (of an A/B test). The file is ``.parquet``,
     ``.csv`` or ``.tsv`` (also with ``.gz``); it is read in blocks, so that it may be larger than
@@ -212,9 +214,23 @@ class ImpressionTable(TableSettings):
             yield from _read_parquet(self.path, names, kinds)
             return
         header = read_table_header(self.path, announce=False)
+        is_boolean = _has_booleans(self.path, header.make_layout({"": (names["reward"], "text")}))
+        if is_boolean:
+            kinds["reward"] = "text"
         layout = header.make_layout({name: (names[name], kind) for name, kind in kinds.items()})
-        for table, _ in read_blocks_of_table(self.path, layout):
-            yield table.rename_columns([*kinds])
+        for block, _ in read_blocks_of_table(self.path, layout):
+            table = block.rename_columns([*kinds])
+            if is_boolean:
+                clicks = pc.index_in(pc.utf8_lower(table["reward"]), _BOOLEANS)
+                at = table.column_names.index("reward")
+                table = table.set_column(at, "reward", clicks.cast(pa.float64()))
+            yield table
+
+
+def _has_booleans(path: Path, rewards: Layout) -> bool:
+    """Return whether the rewards of a text file are written ``True`` and ``False``."""
+    tables = (table for table, _ in read_blocks_of_table(path, rewards) if table.num_rows)
+    return any(str(table[0][0]).lower() in {"false", "true"} for table in islice(tables, 1))
 
 
 def _name_blank_users(table: pa.Table, start: int) -> pa.Table:

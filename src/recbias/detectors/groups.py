@@ -18,6 +18,7 @@ from recbias.core.plugins import EXECUTION, Device, InputFile, ModelName, label_
 from recbias.detectors.names import read_cells
 from recbias.formats.delimited import Table
 from recbias.formats.identifiers import check_ids
+from recbias.formats.ratings import YES_NO
 from recbias.formats.tables import read_text_table
 from recbias.kernels.devices import OnDevice
 from recbias.language.groups import (
@@ -126,12 +127,13 @@ class HumanLabels:
 
     ``audited: labels.csv`` in the entry of another detector, ``judge`` say, makes these labels,
     ``judge.audited``, by which metrics correct the values of its labels (``corrected``). The file
-    has a row for each rating: ``item_id``, a column of 0, 1 or grades in between for each of
-    ``columns``, and perhaps ``probability``, that with which the item was chosen for the sample.
-    Rows of one item are ratings by several people: their number and Krippendorff's alpha are said.
-    The variance of the mean of r ratings is s²/r, with s² the variance within the items that have
-    several; that of a majority is q(1 - q), with q its probability if r ratings were drawn from
-    those of the item. A tie is 0.5. Items without a rating have no label.
+    has a row for each rating: ``item_id``, a column of 0, 1 or grades in between (or of yes and
+    no, or true and false) for each of ``columns``, and perhaps ``probability``, that with which
+    the item was chosen for the sample. Rows of one item are ratings by several people: their
+    number and Krippendorff's alpha are said. The variance of the mean of r ratings is s²/r, with
+    s² the variance within the items that have several; that of a majority is q(1 - q), with q
+    its probability if r ratings were drawn from those of the item. A tie is 0.5. Items without a
+    rating have no label.
 
     Args:
         path: The file; one with a single column of labels may call it ``label``.
@@ -218,6 +220,9 @@ class HumanLabels:
 
 
 def _read_ratings(table: Table, name: str) -> FloatArray:
+    cells = [cell.strip().lower() for cell in table.texts(name).tolist()]
+    if {*cells} <= {"", *YES_NO}:
+        return np.array([YES_NO.get(cell, np.nan) for cell in cells])
     values = table.numbers(name)
     if (wrong := np.flatnonzero((values < 0) | (values > 1))).size:
         row = int(wrong[0])

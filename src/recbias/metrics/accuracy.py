@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Gt
 
-from recbias.core.context import warn
+from recbias.core.context import collect_warnings, warn
 from recbias.core.dataset import AnyArray, BoolArray, FloatArray, Matrix, divide
 from recbias.core.errors import OutOfRange, UnknownColumn
 from recbias.core.evidence import Evidence, Predictions, normalize_gain, rank_discounts
@@ -845,8 +845,9 @@ class _WeightedAccuracy(PerQuery):
     With ``snips`` (self-normalised inverse propensity scores) the divisor has the same weights, so
     that a query with one test item has the uncorrected value. With ``ips`` the weights are divided
     by their mean over all test items and the divisor is the uncorrected one: a query with rare
-    test items counts more, and the mean varies more. Only ratios of propensities matter, but for
-    ``clip``. The propensities are assumed, not measured: compare several powers.
+    test items counts more, and the mean varies more; its interval allows for the error of the mean
+    weight. Only ratios of propensities matter, but for ``clip``. The propensities are assumed, not
+    measured: compare several powers.
 
     Args:
         k: Cutoff; by default the length of the lists.
@@ -909,6 +910,20 @@ class _WeightedAccuracy(PerQuery):
         ranks = np.arange(order.size) - np.repeat(np.cumsum(n) - n, n)
         ideal = of_tests[order] * self.ideal_gains(ranks, self.k or max(evidence.ranked.k, 1))
         return divide(sums, np.bincount(queries, ideal, n.size))
+
+    def interval(self, evidence: Evidence, values: FloatArray) -> tuple[float, float] | None:
+        """Return the interval of a mean by ``ips``, with the error of the mean weight."""
+        if self.estimator == "snips" or not evidence.n_relevant.any():
+            return None
+        with collect_warnings():  # what is clipped is said of the values
+            weights = self.propensity.weigh(evidence, self.clip)
+        n = evidence.n_relevant
+        is_tested = n > 0
+        sums = (evidence.relevant @ weights)[is_tested]  # type: ignore[operator]
+        errors = sums / sums.mean() - n[is_tested] / n[is_tested].mean()
+        defined = values[is_tested]
+        row = Measurement.from_values(defined - defined.mean() * errors)
+        return row.ci_low, row.ci_high
 
 
 class PropensityNDCG(_WeightedAccuracy):

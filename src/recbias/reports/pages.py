@@ -286,7 +286,7 @@ _STOPPED = {
 
 
 def _format_e(e: float) -> str:
-    return f"{e:.3g}" if e < 1e4 else f"{e:.0e}".replace("e+0", "e").replace("e+", "e")
+    return f"{e:.3g}" if e < 1e3 else f"{e:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
 def _describe_size(row: Mapping[str, Any]) -> str:
