@@ -135,3 +135,17 @@ def test_the_page_shows_them_unless_the_spec_says_no(folder: Path) -> None:
     page = next((folder / "results" / "private").glob("*/report.html")).read_text()
     assert 'id="examples"' not in page
     assert "Jaws" not in page
+
+
+def test_a_page_says_that_a_history_is_in_order_only_if_there_are_times(folder: Path) -> None:
+    page = (folder / "results/cinema/latest/report.html").read_text(encoding="utf-8")
+    assert "History, the latest first" in page
+    other = folder / "without-times"
+    other.mkdir()
+    untimed = FILES | {"train.csv": "user_id,item_id\nana,1\nana,2\nbo,1\ncy,3\n"}
+    for name, text in {**untimed, "cinema.yaml": SPEC}.items():
+        (other / name).write_text(text)
+    assert invoke_recbias("run", "cinema.yaml", folder=other).code == 0
+    page = (other / "results/cinema/latest/report.html").read_text(encoding="utf-8")
+    assert "History<" in page
+    assert "latest first" not in page

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recbias.reports import svg
+from recbias.reports import charts, svg
 from recbias.reports.svg import (
     COLOURS,
     SHAPES,
@@ -115,3 +115,15 @@ def test_hostile_labels_are_text(label: str) -> None:
     for text in (plot.document(), plot.svg):
         assert "<script" not in text
         ET.fromstring(text)
+
+
+@pytest.mark.parametrize(("highest", "ticks"), [(0.87, "0.005 0.01 0.1 1"), (0.007, "")])
+def test_an_axis_says_that_it_is_logarithmic_and_its_ticks_cover_the_values(
+    highest: float, ticks: str
+) -> None:
+    dots = [charts.Dot(charts.Interval(x), charts.Interval(1.0)) for x in (0.0064, highest)]
+    axes = charts.Axis("Published", may_be_log=True), charts.Axis("y")
+    plot = charts.draw_points(dots, *axes, 300.0, name="p", title="p", caption="")
+    assert ("log scale" in plot.body) == bool(ticks)
+    texts = read_texts(plot)
+    assert {*ticks.split()} <= {*texts}

@@ -47,6 +47,17 @@ def write_groups(folder: Path, checks: list[dict[str, Any]] | None = None) -> Ru
     return read_run(folder)
 
 
+def test_users_in_no_group_are_counted(tmp_path: Path) -> None:
+    """Of 5,949 users 40 + 60 are in a group, and 3 more whose value is undefined."""
+    write_groups(tmp_path)
+    metrics = pd.read_csv(tmp_path / "metrics.csv", keep_default_na=False)
+    for group, n, undefined in ((PAIR[0], 40, 3), (PAIR[1], 60, 0)):
+        metrics.loc[metrics["group"] == group, ["n", "undefined"]] = [n, undefined]
+    metrics.to_csv(tmp_path / "metrics.csv", index=False)
+    plot = draw(read_run(tmp_path), "groups")
+    assert "5,846 users without gender not drawn." in plot.caption
+
+
 def make_check(model: str, verdict: str, metric: str = TITLE, group: str = "") -> dict[str, Any]:
     return {
         "dataset": "ml-1m",
