@@ -1,6 +1,6 @@
 """How often intervals of impression logs hold the truth where an assumption does not.
 
-    python studies/calibration/assumption_studies.py                # 300 worlds a row
+    python studies/calibration/assumption_studies.py                # 100 worlds a row
     python studies/calibration/assumption_studies.py --worlds 40    # quicker
 
 Each estimator is measured in a world that breaks its assumption, beside one that does not, or one
@@ -36,7 +36,7 @@ from recbias.runner.grouping import GroupMeasurements
 from support.worlds.evidence_worlds import make_evidence as make_lists_evidence
 from support.worlds.evidence_worlds import make_lists, make_vocabulary
 
-WORLDS, MANY = 300, 100_000
+WORLDS, MANY = 100, 100_000
 TASTE = np.stack([np.linspace(0.4, 1.6, 6), np.linspace(1.6, 0.4, 6)])
 """How much each type of user clicks an item, ``[type, item]``."""
 EXAMINED = np.array([1.2, 1.0, 0.8])

@@ -843,11 +843,11 @@ class _WeightedAccuracy(PerQuery):
     """A sum over the hits, each weighted by 1 / p.
 
     With ``snips`` (self-normalised inverse propensity scores) the divisor has the same weights, so
-    that a query with one test item has the uncorrected value. With ``ips`` the weights are divided
-    by their mean over all test items and the divisor is the uncorrected one: a query with rare
-    test items counts more, and the mean varies more; its interval allows for the error of the mean
-    weight. Only ratios of propensities matter, but for ``clip``. The propensities are assumed, not
-    measured: compare several powers.
+    that a query with one test item has the uncorrected value. With ``ips`` the weights are
+    divided by their mean over all test items and the divisor is the uncorrected one: a query
+    with rare test items counts more, and the mean varies more; its interval allows for the error
+    of the mean weight (those of groups do not). Only ratios of propensities matter, but for
+    ``clip``. The propensities are assumed, not measured: compare several powers.
 
     Args:
         k: Cutoff; by default the length of the lists.
