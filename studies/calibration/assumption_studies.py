@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 import numpy as np
 import pandas as pd
 from log_studies import N_POSITIONS, ROWS, SLATES, make_evidence
-from tally import collect_figures
+from tally import LEVEL, collect_figures, compute_band
 
 from recbias.config.specs import Grouping
 from recbias.core.dataset import Attributes
@@ -247,7 +247,9 @@ MEAN = replace(SELECTED, recorded=False)
 ABOVE, BELOW, ONCE = LogWorld(above=1.0), LogWorld(below=1.0), LogWorld(repeats=False)
 Observe: TypeAlias = Callable[[int], list[bool | None]]
 TRUE = "items are shown to users who like them, with their propensities in the log"
-AVERAGE = "the same, but the log has the mean propensities of all users"
+AVERAGE = (
+    "items are shown to users who like them, but the log has the mean propensities of all users"
+)
 
 
 def list_values(
@@ -310,7 +312,8 @@ ROWS_OF_PAGE: tuple[tuple[str, str, str, Observe], ...] = (
 
 def write_assumption_section(n_worlds: int = WORLDS) -> str:
     """The section of the page."""
-    text = [ABOUT.format(worlds=n_worlds)]
+    band = "{:.0%} to {:.0%}".format(*compute_band(n_worlds, 1 - LEVEL))
+    text = [ABOUT.format(worlds=n_worlds, band=band)]
     for metric, world, holds, observe in ROWS_OF_PAGE:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of bounds, and of positions that are undefined
@@ -333,8 +336,13 @@ def _format_share(seen: np.ndarray) -> str:
 ABOUT = """
 ## Logs whose assumptions do not hold
 
-Coverage in {worlds} simulated logs a row, of the value and of the gap between two groups (for
-positions: of all positions).
+Coverage in {worlds} simulated logs a row, of the value and of the gap between two groups, and for
+position bias of all positions. Each estimator is measured where its assumption does not hold;
+beside it are estimators that do not need it. The gap may be right where both values are wrong by
+as much. Bounds assume nothing of the items that the log never shows: at least 95% of them hold the
+truth even where these items are never clicked, or always. 99% of the rows of an interval that
+covers exactly lie within {band}. This section alone:
+`python studies/calibration/assumption_studies.py`.
 
 | Metric | World | Assumption holds | Coverage | Coverage of the gap |
 |---|---|---|---:|---:|"""

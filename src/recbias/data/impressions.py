@@ -289,7 +289,7 @@ def _read_mind(path: Path) -> Iterator[pa.Table]:
 _RULES: Mapping[str, tuple[Callable[[AnyArray], AnyArray], str]] = {
     "propensity": (
         lambda x: (x <= 0) | (x > 1),
-        "a propensity is a probability above 0: remove rows that cannot be shown",
+        "a propensity is above 0 and at most 1: remove rows that cannot be shown",
     ),
     "position": (lambda x: ~(x >= 0), "write 1 for the first position"),
     "reward": (np.isnan, "write 0 where there is none"),

@@ -21,7 +21,18 @@ from recbias.language.titles import YEAR, list_plain_years, split_year
 
 _TITLE_KEYS = (
     *("title", "movie_title", "film_title", "movie_name", "film_name", "name", "movie", "film"),
-    *("recommended_movie", "recommendation", "item_title", "item_name", "item", "book", "show"),
+    *(
+        "recommended_movie",
+        "recommendation",
+        "suggestion",
+        "pick",
+        "try",
+        "item_title",
+        "item_name",
+        "item",
+        "book",
+        "show",
+    ),
     *("片名", "电影名称", "电影名", "电影", "標題", "标题", "名称", "電影", "タイトル", "作品名"),
     *("映画", "제목", "영화", "영화제목", "titre", "titel", "filmtitel", "título", "titulo"),
     *("nombre", "nom", "película", "pelicula", "filme", "titolo", "tytuł", "название", "фильм"),
@@ -166,8 +177,10 @@ def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None
     if second and _SECOND_LINE.search(text, 0, second.start()):
         heading = max(heading, second.end())
     proposals = _read_json(text, k) or _read_lines(text[heading:], k) or _read_lines(text, k)
-    if is_title is not None and not any(proposal.year for proposal in proposals):
-        proposals = _read_enumerated(text, is_title, proposals)
+    if is_title is not None:
+        proposals = _drop_labels(proposals, is_title)
+        if not any(proposal.year for proposal in proposals):
+            proposals = _read_enumerated(text, is_title, proposals)
     return ParsedReply(tuple(proposals[:k]), bool(text.strip()) and not proposals)
 
 
@@ -179,6 +192,7 @@ def _join_tuple(match: re.Match[str]) -> str:
 
 def _read_lines(text: str, k: int) -> list[_Proposal]:
     lines = _divide_lines(text)
+    lines = [line for line in lines if len(lines) == 1 or not _HISTORY.match(line)]
     proposals: list[_Proposal] = []
     for entry in _read_table(lines) or _select_list(_mark_lines(lines), k):
         if len(proposals) >= k:
@@ -378,7 +392,7 @@ def _add_year(title: str, year: str) -> str:
 
 _TAG = re.compile(r"</?(?:b|strong|i|em|u|a|span|th|td)(?:\s[^<>]*)?>", re.IGNORECASE)
 _HEAD = re.compile(
-    r"<!(?:--.*?--|[^<>]*)>|<(head|style|script)(?:\s[^<>]*)?>.*?</\1>", re.IGNORECASE | re.DOTALL
+    r"<!(?:--.*?--|[^<>]*)>|<(head|style)(?:\s[^<>]*)?>.*?</\1>", re.IGNORECASE | re.DOTALL
 )
 """The parts of a page that are not shown."""
 
@@ -389,7 +403,8 @@ _BREAK = re.compile(
 )
 _CELL = re.compile(r"(</t[dh]>|<tr(?:\s[^<>]*)?>)\s*<t[dh](?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _ELEMENT = re.compile(
-    r"<(title|movie|film|name|item|recommendation|year)>([^<>\n]+)</\1>", re.IGNORECASE
+    r"<(title|movie|film|name|item|recommendation|year)(?:\s[^<>]*)?>([^<>\n]+)</\1>",
+    re.IGNORECASE,
 )
 _TITLE_TAG = re.compile(r"<h\d(?:\s[^<>]*)?>\s*", re.IGNORECASE)
 _LIST_TAG = re.compile(r"<(/?)(ol|ul|dl|li|dt|dd)(?:\s[^<>]*)?>\s*", re.IGNORECASE)
@@ -438,6 +453,9 @@ def _read_table(lines: Sequence[str]) -> list[str]:
     return [_join_cells(row, title, year) for row in rows]
 
 
+_OUTER_BARS = re.compile(r"^\s*\||\|\s*$")
+
+
 def _find_rows(lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of a table with bars, tabs, semicolons or commas."""
     rules = [row for row, line in enumerate(lines) if _is_rule(line)]
@@ -447,7 +465,8 @@ def _find_rows(lines: Sequence[str]) -> tuple[list[str], list[list[str]]]:
         if row not in rules and (line.lstrip().startswith("|") or (rules and "|" in line))
     ]
     if barred:
-        cells = [[cell.strip() for cell in lines[row].strip(" |").split("|")] for row in barred]
+        inner = [_OUTER_BARS.sub("", lines[row]) for row in barred]
+        cells = [[cell.strip() for cell in line.split("|")] for line in inner]
         has_header = (rules and barred[0] < rules[0]) or _has_title_key(cells[0])
         return (cells[0], cells[1:]) if has_header else ([], cells)
     for row, line in enumerate(lines[:_MAX_HEADER_LINES]):
@@ -714,6 +733,14 @@ _WATCHED = re.compile(
 )
 """Words of a line before the films that a user knows."""
 
+_HISTORY = re.compile(
+    r"[*_#>\s]{0,9}(?:(?:you|your|you['’]ve|have|the|user['’]?s?|watch|viewing|previously|already)"
+    r" ){0,4}"
+    r"(?:history|watched|liked|seen)[*_]{0,3} ?:(?=.*\w)",
+    re.IGNORECASE,
+)
+"""The films that a user knows, on the line of their label."""
+
 _KINDS = ("number", "label", "bullet")
 """The kinds of lines with a marker, in the order in which they are looked for."""
 
@@ -797,6 +824,8 @@ def _skip_introduction(text: str) -> str:
     It is a sentence of titles if it has several in marks of titles or after a colon.
     """
     text = _SEEN.sub("", text)
+    if bold := _find_enumerated(text):
+        return text[bold[0] :]
     is_sentence = text.endswith(_SENTENCE_END) and not _DESCRIBED.match(text)
     marks = [*_TITLE_MARK.finditer(text)]
     if marks and (len(marks) > 1 or not marks[0].start() or not is_sentence):
@@ -869,6 +898,8 @@ _INLINE_YEAR = re.compile(
 _SCORE = re.compile(r" ?[:=] ?[01]?\.\d+$")
 _CREDIT = re.compile(r",? directed by .*|(?<=[\"”»])\W*by .*", re.IGNORECASE)
 _LEADING_YEAR = re.compile(rf"^[(\[]{YEAR}[)\]]\W*(\w[^()]*)$")
+_BOLD_YEAR = re.compile(rf"\*\*[^*]+\*\*,? \({YEAR}\)|\*\*[^*]+ \({YEAR}\)\*\*")
+_BEFORE_BOLD = re.compile(rf"[;,] ?(?:{_AND} )?\Z", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*(?=[^*\s][^*]*\*\*)")
 
 
@@ -905,6 +936,22 @@ def _read_enumerated(
     return proposals
 
 
+def _drop_labels(proposals: list[_Proposal], is_title: Callable[[str], bool]) -> list[_Proposal]:
+    """Return titles without labels of any words if no title has its label in the catalogue."""
+    bare = [
+        replace(each, title=each.title.rpartition(": ")[2].strip(_EDGES)) for each in proposals
+    ]
+    is_labelled = len(bare) > 1 and all(": " in each.title for each in proposals)
+    known = sum(is_title(each.title) for each in bare)
+    if (
+        not is_labelled
+        or 2 * known <= len(bare)
+        or any(is_title(each.title) for each in proposals)
+    ):
+        return proposals
+    return bare
+
+
 def _split_known(text: str, is_title: Callable[[str], bool]) -> list[str]:
     """Return the parts of an enumeration; the longest run of parts that is a title is one."""
     parts, titles, start = _SIGN.split(text), list[str](), 0
@@ -927,6 +974,8 @@ def _split_titles(item: str) -> list[str]:
         item = re.sub(r"(?<=[\"”“»)])\s+(?=[\"“„«])", ", ", item)
     item = _LEADING_YEAR.sub(r"\2 (\1)", _start_at_title(item))
     years = [match.end() for match in list_plain_years(item)]
+    if bold := _find_enumerated(item):
+        return [item[start:end] for start, end in pairwise([*bold, len(item)])]
     if years:
         return _split_at_years(item, years)
     quoted = [*_QUOTED.finditer(item)]
@@ -940,8 +989,14 @@ def _split_titles(item: str) -> list[str]:
     return [item]
 
 
+_REASON = re.compile(
+    r"(?:because|since|if|as) you (?:liked|loved|enjoyed|watched)[^:\n]{1,120}: ?", re.IGNORECASE
+)
+
+
 def _start_at_title(item: str) -> str:
     """Return an item from its title in bold on; a name in marks after another is in brackets."""
+    item = item[reason.end() :] if (reason := _REASON.match(item)) else item
     bold, years = _BOLD.search(item), list_plain_years(item)
     if bold and (not years or bold.start() < years[0].start()):
         return item[bold.start() :]
@@ -950,12 +1005,23 @@ def _start_at_title(item: str) -> str:
     return item
 
 
+def _find_enumerated(text: str) -> list[int]:
+    """Return the starts of titles in bold with their years that a line enumerates."""
+    bold = [match.start() for match in _BOLD_YEAR.finditer(text)]
+    is_list = len(bold) > 1 and all(_BEFORE_BOLD.search(text, 0, start) for start in bold[1:])
+    return bold if is_list else []
+
+
+_PHRASE = re.compile(r"[a-z]+ [a-z]+ ")
+"""The beginning of a description: ``Heat (1995), similar to Casino (1995)``."""
+
+
 def _split_at_years(item: str, ends: list[int]) -> list[str]:
     """Return one text for each year that ends a title; text without a separator is description."""
     pieces, start = [item[: ends[0]]], ends[0]
     for end in ends[1:]:
         separator = _BETWEEN_TITLES.match(item, start, end)
-        if separator is None:
+        if separator is None or (_PHRASE.match(item, separator.end()) and not item[:1].islower()):
             break
         pieces.append(item[separator.end() : end])
         start = end
