@@ -334,6 +334,20 @@ def timed(name: str, *times: int, at: int | str, says: str) -> Case:
 
 PARTS = {"train.csv": f"{PAIRS}u,a\nv,b\nu,c\n", "test.csv": f"{PAIRS}u,b\nv,a\n"}
 CONTENT = [
+    *(
+        case(
+            f"{name} without a table",
+            PARTS,
+            f"dataset.{name}: has no effect: the dataset has no table that it acts on",
+            dataset={name: value},
+        )
+        for name, value in (
+            ("missing", ["NA"]),
+            ("bad_lines", "skip"),
+            ("columns", {"userId": "user_id"}),
+            ("layout", "elliot"),
+        )
+    ),
     timed("milliseconds", 1600000000017, 1605484800017, at="2020-11-15",
           says="dataset: i.csv:2: the timestamp '1600000000017' is not in seconds since 1970: "
                "are these milliseconds?"),
@@ -386,7 +400,7 @@ def test_a_file_is_read_rightly_or_refused(case: Case, tmp_path: Path) -> None:
 
     def place(part: dict[str, Any]) -> dict[str, Any]:
         return {
-            key: str(tmp_path / value) if value in case.files else value
+            key: str(tmp_path / value) if str(value) in case.files else value
             for key, value in part.items()
         }
 

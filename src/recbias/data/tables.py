@@ -103,7 +103,8 @@ class Tables(TableSettings):
             table has a column that ``columns`` or ``types`` names.
         MalformedLine: A row is malformed, a cell does not have the type of its column, or an item
             or user has two rows.
-        Contradiction: Two columns have the same name after renaming.
+        Contradiction: Two columns have the same name after renaming, or a setting has no table
+            to act on.
         AmbiguousLayout: Several layouts fit the interactions.
         UnknownIdentifier: No row of the users or items is of the interactions.
         NothingLeft: Every review is by a user or of an item that the other tables lack.
@@ -133,6 +134,7 @@ class Tables(TableSettings):
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
+        self._refuse_idle()
         if self.columns or self.types or self.separator:
             names = [name for path in self.files(data) for name in list_file_columns(path)]
             self.refuse_unknown_columns(names)
@@ -158,6 +160,18 @@ class Tables(TableSettings):
             _select_reviews(reviews, user_ids, item_ids),
             counts={"bad_lines": sum(table.bad_lines for table in tables)},
         )
+
+    def _refuse_idle(self) -> None:
+        """Raise Contradiction if a setting has no table to act on."""
+        idle = ["layout"] if self.interactions is None else []
+        if not self.gives():
+            idle += ["columns", "types", "missing", "clean", "separator", "bad_lines"]
+        for name in idle:
+            if getattr(self, name) != getattr(Tables(), name):
+                message = "has no effect: the dataset has no table that it acts on"
+                remedy = "leave it out; the files of a split, of lists and of queries are read as"
+                remedy += " their own settings say, and their lines are not skipped"
+                raise Contradiction(message, where=name, remedy=remedy)
 
     def _read(
         self, path: Path | None, columns: TableColumns, read: _Reader = read_file
