@@ -49,6 +49,7 @@ from recbias.core.plugins import InputFile, Output
 from recbias.formats.delimited import Layout, Table, parse_numbers, read_table
 from recbias.formats.identifiers import check_ids
 from recbias.formats.lists import (
+    ListLayout,
     ListOrder,
     ListRows,
     check_list_ids,
@@ -166,7 +167,7 @@ class GivenLists:
     libraries: ClassVar[tuple[str, ...]] = ("pyarrow",)
 
     path: InputFile
-    layout: Literal["auto", "table", "trec", "elliot", "recbole", "ranx", "lenskit"] = "auto"
+    layout: Literal["auto", ListLayout] = "auto"
     order: ListOrder = "auto"
     seen: Literal["refuse", "keep"] = "refuse"
     columns: dict[str, str] = field(default_factory=dict, hash=False)

@@ -27,7 +27,7 @@ def _read_table(path: Path, columns: Sequence[str], **options: Any) -> Any:
     import pyarrow.parquet as pq
 
     with convert_parquet_errors(path):
-        return pq.read_table(path, columns=[*columns], **options)
+        return pq.read_table(path, columns=[*columns], **options).unify_dictionaries()
 
 
 # ---- popularity ----
@@ -79,7 +79,7 @@ def count_recommendations(run: RunTables) -> pd.DataFrame:
     path, keys = run.folder / "lists.parquet", ["dataset", "model", "item_id"]
     if not has_file(path):
         return pd.DataFrame(columns=[*keys, "lists"])
-    table = _read_table(path, keys, read_dictionary=keys).unify_dictionaries()
+    table = _read_table(path, keys, read_dictionary=keys)
     groups = table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
     frame: pd.DataFrame = groups.to_pandas().astype(dict.fromkeys(keys, object))
     return frame.rename(columns={"count_all": "lists"})

@@ -94,7 +94,7 @@ def address_run(plan: Plan) -> str:
         {
             "spec": plan.spec_digest,
             "stages": [stage.digest for stage in plan.stages],
-            "options": [plan.options.limit, plan.options.offline],
+            "options": plan.options.recorded,
             "code": _digest_code(plan),
             "environment": describe_environment(),
         }

@@ -77,7 +77,7 @@ def build_manifest(
             "started": cost.started.isoformat(timespec="seconds"),
             **cost.measure(),
             "seeds": [*experiment.seeds],
-            "limit": plan.options.limit,
+            **plan.options.recorded,
             **facts,
             "split": _describe_plugin(experiment.split) if experiment.split else None,
             "models": [_describe_model(model, plan) for model in experiment.models],
@@ -94,7 +94,6 @@ def build_manifest(
                 for model_plan, metric, stage in measured
             ],
             "stages": [asdict(record) for record in records],
-            "offline": plan.options.offline,
             "failures": [
                 describe_failure(record.stage, record.failure, record)
                 for record in records

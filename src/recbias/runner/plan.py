@@ -107,6 +107,11 @@ class RunOptions:
             require_packages("--executor ray", "ray")
 
     @property
+    def recorded(self) -> dict[str, Any]:
+        """The options that change the files of a run: they stand in its manifest."""
+        return {"limit": self.limit, "offline": self.offline}
+
+    @property
     def results_folder(self) -> Path:
         """The folder of results on this machine."""
         return to_local_path(self.out)
