@@ -11,6 +11,7 @@ import pytest
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Attributes
 from recbias.core.errors import MalformedLine, UnknownColumn, UnknownIdentifier
+from recbias.core.plugins import evaluates_texts
 from recbias.detectors.groups import Sentences
 from support.worlds.evidence_worlds import make_vocabulary
 
@@ -67,6 +68,10 @@ def test_kinds_are_labelled_separately(tmp_path: Path) -> None:
     assert columns["race"] == [1, 0, 0, 0]
     assert list(columns) == ["gender", "gender_score", "race", "race_score"]
     assert Sentences(path=write(tmp_path, SCORES), kind="gender").kinds == ("gender",)
+
+
+def test_a_detector_is_classified_without_reading_its_kinds(tmp_path: Path) -> None:
+    assert not evaluates_texts(Sentences(path=write(tmp_path, "id\ni0\n")))
 
 
 @pytest.mark.parametrize(

@@ -241,3 +241,13 @@ def test_a_filter_that_the_split_does_not_use_is_refused(tmp_path: Path) -> None
     faults = [str(fault) for fault in caught.value.faults]
     assert len(faults) == 1
     assert "dataset.filters[0]: threshold has no effect: split given" in faults[0]
+
+
+def test_labels_that_no_metric_names_are_warned_of_by_their_names(tmp_path: Path) -> None:
+    """A report leaves out what stands before a colon if several warnings end alike."""
+    entry = {"detector": "names", "from": "cast"}
+    labels = [{"name": "first", **entry}, {"name": "second", **entry}]
+    assert make_plan(tmp_path, labels=labels).warnings == tuple(
+        f"labels {name} have no effect, as no metric or re-ranker names them"
+        for name in ("first", "second")
+    )

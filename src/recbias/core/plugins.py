@@ -47,7 +47,6 @@ BASELINES = frozenset({"Random", "MostPop"})
 """The names of the models that are baselines unless the spec says otherwise."""
 
 
-@runtime_checkable
 class _LabelsTexts(Protocol):
     """A detector whose labels follow from values of a text of each item.
 
@@ -82,7 +81,8 @@ def evaluates_texts(detector: object) -> TypeGuard[_LabelsTexts]:
     False
     """
     is_by_settings = getattr(detector, "evaluates_texts", None)
-    return isinstance(detector, _LabelsTexts) and (is_by_settings is None or is_by_settings())
+    has_values = hasattr(detector, "label_values")
+    return has_values and (is_by_settings is None or is_by_settings())
 
 
 class StoredValues(Protocol):

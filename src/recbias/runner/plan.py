@@ -369,7 +369,7 @@ def _list_idle(experiment: Experiment) -> Iterator[str]:
     for labels in experiment.labels:
         is_read = f"{labels.label.removesuffix(AUDITED)}." in texts
         if are_known and not is_read:
-            yield f"labels {labels.label} have no effect: no metric or re-ranker names them"
+            yield f"labels {labels.label} have no effect, as no metric or re-ranker names them"
 
 
 # ---- what is left of it ----
