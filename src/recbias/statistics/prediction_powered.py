@@ -304,6 +304,7 @@ class Audit:
         low, high = plain.value - half, plain.value + half
         if self.rest.shape[1] and half > 0:
             low, high = _find_score_interval(joint, min(max(plain.value, 0.0), 1.0), half / error)
+            low, high = min(low, plain.value), max(high, plain.value)  # of a value beyond 0 or 1
         return Measurement(
             *(plain.value, plain.n, plain.undefined, plain.std),
             ci_low=low,
