@@ -53,10 +53,12 @@ def test_the_verdict_names_the_table_what_is_missing_and_the_largest_ratio(tmp_p
     run = make_run_with(tmp_path, world, [0.2939, 0.0064])
     run.spec["report"] = {"reference": "children/a3"}
     verdict = build_verdict(run)
-    assert verdict.line == "2 of 2 values within 0.01 of the published table children/a3"
+    assert verdict.line == (
+        "2 of 2 values within 0.01 of the published table children/a3 (2 of its 16 models)"
+    )
     assert verdict.sentences[0] == (
-        "The table is of Murtadha Al Nahadi (2023): 2 models compared, 14 not run; largest "
-        "relative difference -19% (nDCG of Random)."
+        "The table is of Murtadha Al Nahadi (2023); largest relative difference -19% (nDCG of "
+        "Random)."
     )
     notes = [tile.note for tile in verdict.tiles]
     assert notes[1] == "largest difference -0.001500 or -19.0% (nDCG)"

@@ -667,6 +667,7 @@ def _describe_version(run: RunTables, row: Row, name: str) -> str:
 def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[Conclusion]:
     """Yield an answer for the metrics that no test compares as a whole."""
     compared = {(item.metric.title, item.comparisons[0].place[0]) for item in questions}
+    has_effects = any(item.metric.name == "identity_effect" for item in questions)
     headline = sorted(
         views.list_headline(run).items(),
         key=lambda item: all(math.isnan(row["value"]) for row in item[1]),
@@ -686,7 +687,7 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
             part = _describe_overall(run, metric, served, where)
             answer = _join_served(answer, part, overall, served, name_unit(run, metric))
         control = [row for row in every if row["target"] == "control" and not row["group"]]
-        if control and overall:
+        if control and overall and not has_effects:
             values = [format_value(row["value"], 4) for row in control]
             of = [f" with {to_line(row['model'])}" * bool(control[1:]) for row in control]
             texts = join_names([value + model for value, model in zip(values, of, strict=True)])

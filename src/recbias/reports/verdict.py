@@ -291,10 +291,13 @@ def _compare_reference(run: RunTables, findings: Sequence[Conclusion]) -> Verdic
     which = f"{len(tables)} published tables"
     if len(tables) == 1:
         which = f"the published table {sources[0].name}"
+        if absent := list_absent_systems(run, sources[0].name):
+            n_run = len({row["system"] for row in rows})
+            which += f" ({n_run:,} of its {n_run + len(absent):,} models)"
     line = f"{n_within:,} of {len(rows):,} values within {tolerance:g} of {which}"
     sentences, small = _unite(findings)
     small = (*(f"{source.name}: {source.title}. {source.citation}" for source in sources), *small)
-    scope = [_describe_source(run, source.name, rows) for source in sources]
+    scope = [_describe_source(source.name, rows) for source in sources]
     sentences = (*scope, *sentences)[:_MOST_SENTENCES]
     if n_within < len(rows):
         line = f"{line}; the largest difference is {_state_distance(_find_farthest(rows))}"
@@ -305,15 +308,12 @@ def _compare_reference(run: RunTables, findings: Sequence[Conclusion]) -> Verdic
     return Verdict("reference", state, line, sentences, small, tiles)
 
 
-def _describe_source(run: RunTables, name: str, rows: Sequence[Row]) -> str:
-    """Return the paper of a table, how much is compared, and the largest relative difference."""
+def _describe_source(name: str, rows: Sequence[Row]) -> str:
+    """Return the paper of a table, and the largest relative difference."""
     source, own = read_source(name), [row for row in rows if row["table"] == name]
     year = re.search(r"\b(?:19|20)\d\d\b", source.citation)
     first, *others = source.citation.partition(". ")[0].split(", ")
     text = f"The table is of {first}{' et al.' * bool(others)}{f' ({year[0]})' if year else ''}"
-    n_run, absent = len({row["system"] for row in own}), list_absent_systems(run, name)
-    if absent:
-        text += f": {format_count(n_run, 'model')} compared, {len(absent):,} not run"
     relative = [row for row in own if not math.isnan(row["relative"])]
     if relative:
         row = max(relative, key=lambda row: float(abs(row["relative"])))
