@@ -178,7 +178,7 @@ def test_values_on_opposite_sides_of_0_are_not_nearer_because_they_differ(tmp_pa
     assert conclusion.detail == f"{reason} Nearer to 0 is better."
     (conclusion,) = collect_conclusions(write_run(tmp_path / "two", values[:2], [pair], [NEAREST]))
     assert conclusion.sentence == (
-        "No model is shown to have a nDCG nearer to 0 than another: x -0.0600 and y 0.0400."
+        "No model is shown to have its nDCG nearer to 0 than another: x -0.0600 and y 0.0400."
     )
     assert conclusion.detail == reason
 

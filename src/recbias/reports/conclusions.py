@@ -82,7 +82,7 @@ _SUPERLATIVES: Mapping[str, str] = {
 _COMPARATIVES = {
     "higher": ("a higher {}", "a lower {}"),
     "lower": ("a lower {}", "a higher {}"),
-    "zero": ("a {} nearer to 0", "a {} farther from 0"),
+    "zero": ("its {} nearer to 0", "its {} farther from 0"),
 }
 """What better and worse values are, by the direction of the measure."""
 
