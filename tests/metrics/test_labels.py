@@ -438,6 +438,11 @@ def test_the_corrected_value_is_nearer_to_the_truth_and_its_interval_holds_it(
     assert (corrected["ci_high"] - corrected["ci_low"] > raw["ci_high"] - raw["ci_low"]).all()
 
 
+def test_the_spec_of_a_run_gives_the_same_run(audited: Any, tmp_path: Path) -> None:
+    again = recbias.run(audited.folder / "spec.yaml", out=tmp_path, progress=False)
+    pd.testing.assert_frame_equal(again.metrics, audited.metrics)
+
+
 def test_few_errors_of_the_judge_are_said(tmp_path: Path) -> None:
     found = run(tmp_path, share=0.05, models=["ItemKNN"])
     text = " ".join(str(warning) for warning in found.manifest["warnings"])

@@ -165,14 +165,15 @@ class Resolver:
         """Yield a metric, and if its label is audited also the one with corrected values."""
         column = str(spec.parameters.get("label", ""))
         name = column.rpartition(".")[0] or column
-        if name not in self.audited or spec.parameters.get("corrected", True) is not None:
+        if name not in self.audited or "corrected" not in spec.parameters:
             yield spec
             return
-        for corrected in (False, True):
+        given = spec.parameters["corrected"]
+        for corrected in (False, True) if given is None else (given,):
             parameters = spec.parameters | {"corrected": corrected}
-            label = f"{spec.label}(corrected=True)" if corrected else spec.label
+            label = f"{spec.label}(corrected=True)" if corrected and not given else spec.label
             if not spec.is_labelled:
-                shown = parameters if corrected else spec.parameters
+                shown = parameters if corrected else parameters | {"corrected": None}
                 label = create_label("metrics", spec.plugin, spec.name, shown, spec.grouping)
             plugin = replace(spec.plugin, corrected=corrected)
             yield replace(spec, plugin=plugin, parameters=parameters, label=label)
