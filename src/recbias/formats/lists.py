@@ -345,8 +345,9 @@ def _may_be_ranks(rows: ListRows) -> bool:
     if {"rank", "score"} & {*rows.frame} != {"score"}:
         return False
     scores = rows.frame["score"]
-    if (scores < 0).any() or (np.rint(scores) != scores).any():
-        return False
+    for part in (scores.iloc[:1_000], scores):
+        if (part < 0).any() or (np.rint(part) != part).any():
+            return False
     lists = scores.groupby(rows.queries)
     rises = lists.diff().dropna() > 0
     is_count = any((lists.rank() - first == scores).all() for first in (0, 1))
@@ -436,7 +437,9 @@ def check_list_ids(rows: ListRows, queries: Queries, data: TrainingData) -> None
             item is in the dataset.
     """
     where, asked, items = str(rows.path), queries.ids, data.train.item_ids
-    query_ids, item_ids = rows.query_ids.ids, rows.item_ids.ids[np.unique(rows.items)]
+    is_listed = np.zeros(len(rows.item_ids), dtype=bool)
+    is_listed[rows.items] = True
+    query_ids, item_ids = rows.query_ids.ids, rows.item_ids.ids[is_listed]
     question_ids(item_ids, "items", rows.path.name)
     if asked.has_any(query_ids) or not data.train.user_ids.has_any(query_ids):
         is_swapped = items.has_any(query_ids) and asked.has_any(item_ids)
