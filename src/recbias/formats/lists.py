@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -130,8 +131,8 @@ class ListRows:
         return self.frame["item"].to_numpy()
 
     @property
-    def ranks(self) -> FloatArray | None:
-        """The ranks as written, ``float64[n]``, or None."""
+    def ranks(self) -> AnyArray | None:
+        """The ranks as written, ``int32[n]`` if all are whole, else ``float64[n]``; or None."""
         return self.frame["rank"].to_numpy() if "rank" in self.frame else None
 
     @property
@@ -312,7 +313,11 @@ def _encode_rows(path: Path, content: _Content) -> ListRows:
                 row = int((ids[name].ids[columns[name]] == "").argmax())
                 raise MalformedLine(f"{role} is empty", where=content.locate(row))
         elif role in _KINDS:
-            columns[name] = np.asarray(column.cast(pa.float64(), safe=False), np.float64)
+            numbers = column.cast(pa.float64(), safe=False)
+            if role == "rank":
+                with suppress(pa.ArrowInvalid):  # as small numbers, if they are whole
+                    numbers = numbers.cast(pa.int32())
+            columns[name] = np.asarray(numbers)
     return ListRows(
         path=path,
         frame=pd.DataFrame(columns),
@@ -398,8 +403,9 @@ def order_rows(rows: ListRows, dataset: str = "") -> ListRows:
 def _sort(rows: ListRows) -> npt.NDArray[np.int64] | None:
     """Return the order of the rows; None if it is that of the file."""
     if rows.ranks is not None:
-        steps = np.diff(rows.queries)
-        if ((steps > 0) | ((steps == 0) & (np.diff(rows.ranks) > 0))).all():
+        queries, ranks = rows.queries, rows.ranks
+        follows = (queries[1:] == queries[:-1]) & (ranks[1:] > ranks[:-1])
+        if ((queries[1:] > queries[:-1]) | follows).all():
             return None
         return np.lexsort((rows.ranks, rows.queries))
     scores = rows.scores if rows.scores is not None else np.zeros(len(rows.frame))

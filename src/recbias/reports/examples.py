@@ -6,7 +6,8 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from recbias.core.files import has_file
 from recbias.core.grouping import JOIN, split_crossing
 from recbias.core.text import normalize_name, suggest
 from recbias.reports import views
-from recbias.reports.run import RunTables, convert_parquet_errors
+from recbias.reports.run import RunTables, read_parquet
 from recbias.reports.views import format_title
 from recbias.runner.store import Store
 
@@ -52,6 +53,24 @@ def select_examples(
     ``recbias.examples`` describes the arguments and the errors. Each row also has the
     ``relevant`` items of a user, and whether the history is ``ordered`` by time.
     """
+    chosen, units, values, stages = _select_units(tables, metric, group, worst, models)
+    scores = _select_whole(values)
+    kind = str(scores["unit"].iloc[0])
+    stages.read_lists([name for unit in units[:, 0] for name in stages.list_queries(unit, kind)])
+    rows = (
+        stages.describe(unit, scores[(scores[list(_UNIT)] == unit).all(axis=1)], model)
+        for unit in units
+        for model in chosen
+    )
+    parts = values[(values["group"] != "") & (values["target"] == "")]
+    label = _find_label(tables, str(scores["metric"].iloc[0]))
+    return [each for row in rows if row for each in stages.split_prompts(row, parts, label)]
+
+
+def _select_units(
+    tables: RunTables, metric: str | None, group: str, worst: int, models: Sequence[str]
+) -> tuple[list[str], AnyArray, pd.DataFrame, Stages]:
+    """Return the models, the worst units of the first, their values, and what is known of them."""
     every, direction = _read_scores(tables, metric)
     whole = _select_whole(every)
     keys = {key: whole[key].iloc[0] for key in _KEYS}
@@ -69,18 +88,8 @@ def select_examples(
             raise MissingEvidence(message, where="--group")
     ordered = first[["loss", *_UNIT]].sort_values("loss", ascending=False, kind="stable")
     units = ordered.drop_duplicates("unit_id")[list(_UNIT)].head(worst).astype(str).to_numpy()
-    scores = scores[scores["unit_id"].isin(units[:, 0])].astype(dict.fromkeys(TEXTS, str))
-    kind = str(scores["unit"].iloc[0])
-    stages.read_lists([name for unit in units[:, 0] for name in stages.list_queries(unit, kind)])
-    rows = (
-        stages.describe(unit, scores[(scores[list(_UNIT)] == unit).all(axis=1)], model)
-        for unit in units
-        for model in chosen
-    )
-    is_part = (every["group"] != "") & (every["target"] == "")
-    parts = every[is_part & every["unit_id"].isin(units[:, 0])]
-    label = _find_label(tables, str(scores["metric"].iloc[0]))
-    return [each for row in rows if row for each in stages.split_prompts(row, parts, label)]
+    values = every[every["unit_id"].isin(units[:, 0])].astype(dict.fromkeys(TEXTS, str))
+    return chosen, units, values, stages
 
 
 def _find_label(tables: RunTables, metric: str) -> str:
@@ -103,24 +112,15 @@ def _select_whole(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _read_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, str]:
     """Return the values of the units by a metric, of groups and targets too, and its direction."""
-    import pyarrow.parquet as pq
-
-    path, named = tables.folder / "per_unit.parquet", list[dict[str, Any]]()
+    path, named = tables.folder / "per_unit.parquet", list[dict[Any, Any]]()
     if has_file(path):
-        with convert_parquet_errors(path):
-            pairs = pq.read_table(path, columns=["metric", "k"]).unify_dictionaries()
-        named = pairs.group_by(["metric", "k"], use_threads=False).aggregate([]).to_pylist()
+        named = read_parquet(path, ["metric", "k"]).drop_duplicates().to_dict("records")
     names = {format_title(str(row["metric"]), row["k"]): row["metric"] for row in named}
     if not names:
         raise MissingEvidence("no metric of the run has a value for each user, prompt or sentence")
     wanted = next(iter(names)) if metric is None else _find(metric, [*names], "metric")
-    with convert_parquet_errors(path):
-        rows = pq.read_table(
-            path,
-            columns=[*TEXTS, "seed", "fold", "k", "value"],
-            filters=[("metric", "==", names[wanted])],
-            read_dictionary=list(TEXTS),
-        ).to_pandas()
+    columns, where = [*TEXTS, "seed", "fold", "k", "value"], ("metric", [names[wanted]])
+    rows = read_parquet(path, columns, where=where)
     rows = rows.dropna(subset=["value"])
     if rows.empty:
         raise MissingEvidence(f"no unit has a value of {wanted}")
@@ -189,22 +189,39 @@ class Stages:
             and stage["seed"] in {None, keys["seed"]}
             and stage["fold"] in {None, keys["fold"]}
         }
-        stored: list[Any] = [
-            store.load(digests[kind]) if kind in digests and store.has(digests[kind]) else None
-            for kind in ("dataset", "split", "queries")
-        ]
-        self.dataset: Dataset | None
-        self.split: Split | None
-        self.queries: Queries | None
-        self.dataset, self.split, self.queries = stored
-        if None in stored:
+        kinds = ("dataset", "split", "queries")
+        digests = {kind: digests[kind] for kind in kinds if kind in digests}
+        self._stored = {kind: digest for kind, digest in digests.items() if store.has(digest)}
+        if len(self._stored) < len(kinds):
             warn("the stored stages of the run are gone: run its spec again for the histories")
+        self._store = store
         self._lists: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._titles: dict[str, str] = {}
+
+    def _load(self, kind: str) -> Any:
+        return self._store.load(self._stored[kind]) if kind in self._stored else None
+
+    @cached_property
+    def dataset(self) -> Dataset | None:
+        """The dataset; as the other two, None if it is not stored any more."""
+        return cast("Dataset | None", self._load("dataset"))
+
+    @cached_property
+    def split(self) -> Split | None:
+        """The training and the test rows."""
+        return cast("Split | None", self._load("split"))
+
+    @cached_property
+    def queries(self) -> Queries | None:
+        """Whom lists are made for."""
+        return cast("Queries | None", self._load("queries"))
+
+    @cached_property
+    def _titles(self) -> dict[str, str]:
         items = self.dataset.items if self.dataset else None
-        if items is not None and "title" in items.names:
-            titles = zip(items.ids.ids, items.column("title"), strict=True)
-            self._titles = {str(item): title for item, title in titles if isinstance(title, str)}
+        if items is None or "title" not in items.names:
+            return {}
+        titles = zip(items.ids.ids, items.column("title"), strict=True)
+        return {str(item): title for item, title in titles if isinstance(title, str)}
 
     def list_queries(self, unit: str, kind: str) -> list[str]:
         """Return the ids of the queries of a unit: its own, or the prompts of a template."""
@@ -222,13 +239,10 @@ class Stages:
 
     def read_lists(self, queries: Sequence[str]) -> None:
         """Read the lists of some queries."""
-        import pyarrow.parquet as pq
-
         path = self._folder / "lists.parquet"
         if not (queries and has_file(path)):
             return
-        with convert_parquet_errors(path):
-            lists = pq.read_table(path, filters=[("query_id", "in", queries)]).to_pandas()
+        lists = read_parquet(path, where=("query_id", queries))
         for key, value in self._keys.items():
             lists = lists[lists[key] == value]
         names = [lists[name].astype(str) for name in ("model", "query_id")]

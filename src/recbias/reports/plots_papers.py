@@ -5,10 +5,8 @@ Each yields nothing where it does not apply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,19 +14,10 @@ import pandas as pd
 from recbias.core.dataset import FloatArray
 from recbias.core.files import has_file
 from recbias.reports import charts, plots, svg, views
-from recbias.reports.run import RunTables, convert_parquet_errors, name_values
+from recbias.reports.run import RunTables, name_values, read_parquet, read_row_groups
 from recbias.reports.svg import Plot
 from recbias.reports.views import Definition, list_models
 from recbias.reports.wording import get_label_name, get_label_value
-
-
-def _read_table(path: Path, columns: Sequence[str], **options: Any) -> Any:
-    """Return columns of a Parquet file of a run as an Arrow table."""
-    import pyarrow.parquet as pq
-
-    with convert_parquet_errors(path):
-        return pq.read_table(path, columns=[*columns], **options).unify_dictionaries()
-
 
 # ---- popularity ----
 
@@ -79,10 +68,13 @@ def count_recommendations(run: RunTables) -> pd.DataFrame:
     path, keys = run.folder / "lists.parquet", ["dataset", "model", "item_id"]
     if not has_file(path):
         return pd.DataFrame(columns=[*keys, "lists"])
-    table = _read_table(path, keys, read_dictionary=keys)
-    groups = table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
-    frame: pd.DataFrame = groups.to_pandas().astype(dict.fromkeys(keys, object))
-    return frame.rename(columns={"count_all": "lists"})
+    counts = [
+        rows.group_by(keys, use_threads=False).aggregate([([], "count_all")]).to_pandas()
+        for rows in read_row_groups(path, keys)
+    ]
+    frame: pd.DataFrame = pd.concat([part.astype(dict.fromkeys(keys, object)) for part in counts])
+    totals = frame.groupby(keys, sort=False).sum()
+    return totals.rename(columns={"count_all": "lists"}).reset_index()
 
 
 def compute_exposure(run: RunTables, dataset: str) -> dict[str, FloatArray]:
@@ -179,10 +171,9 @@ def _read_units(run: RunTables, metric: Definition, dataset: str) -> pd.DataFram
     if not has_file(path):
         return pd.DataFrame(columns=[*keys, "value"]).astype({"unit_id": "category"})
     labels = [metric.title, metric.title.rpartition("@")[0]]
-    filters = [("dataset", "==", dataset), ("metric", "in", labels)]
-    columns = [*keys, "seed", "fold", "metric", "k", "value"]
-    units: pd.DataFrame = _read_table(path, columns, filters=filters).to_pandas()
-    units = units[units["value"].abs() <= svg.LARGEST]
+    columns = ["dataset", *keys, "seed", "fold", "metric", "k", "value"]
+    units = read_parquet(path, columns, where=("metric", labels))
+    units = units[(units["dataset"] == dataset) & (units["value"].abs() <= svg.LARGEST)]
     for label, k in units[["metric", "k"]].drop_duplicates().to_numpy().tolist():
         if views.format_title(label, k) != metric.title:
             units = units[(units["metric"] != label) | ~units["k"].isin([k])]

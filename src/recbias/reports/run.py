@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -53,11 +53,35 @@ def convert_parquet_errors(path: Path) -> Iterator[None]:
         raise MissingRun(f"it cannot be read: {error}", where=str(path), remedy=REPAIR) from error
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def read_row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield the row groups of a Parquet file of a run folder, each an Arrow table of columns."""
     from pyarrow.parquet import ParquetFile  # pandas imports pyarrow.dataset, which is slow
 
-    with convert_parquet_errors(path):
-        frame: pd.DataFrame = ParquetFile(path).read().to_pandas()
+    with convert_parquet_errors(path), ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number, columns)
+
+
+def read_parquet(
+    path: Path,
+    columns: Sequence[str] | None = None,
+    where: tuple[str, Sequence[str]] | None = None,
+) -> pd.DataFrame:
+    """Return columns of a Parquet file of a run folder.
+
+    With ``where``, a column and values, only the rows that have one of them: the others are never
+    in memory together.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    groups = read_row_groups(path, columns)
+    if where is not None:
+        name, values = where[0], pa.array(where[1], pa.string())
+        groups = (
+            group.filter(compute.is_in(group[name].cast(pa.string()), values)) for group in groups
+        )
+    frame: pd.DataFrame = pa.concat_tables(groups).unify_dictionaries().to_pandas()
     return frame
 
 
@@ -72,7 +96,9 @@ def _read_if_present(name: str) -> cached_property[pd.DataFrame | None]:
         path = run.folder / table.file
         if not has_file(path):
             return None
-        return _read_parquet(path) if path.suffix == ".parquet" else _read_table(table, run.folder)
+        if path.suffix == ".parquet":
+            return read_parquet(path)
+        return _read_table(table, run.folder)
 
     return cached_property(read_file)
 

@@ -398,7 +398,7 @@ def _build_list_chunks(
         rows, columns = np.nonzero(block.filled)
         yield {
             **_repeat_keys(make_fit_keys(model_plan), rows.size),
-            "query_id": _encode_column(rows + start, queries.ids.ids),
+            "query_id": _encode_column(rows, queries.ids.ids[start : start + size]),
             "rank": (columns + 1).astype(np.int32),
             "item_id": _encode_column(block.items[block.filled], item_ids),
             "score": block.scores[block.filled],
