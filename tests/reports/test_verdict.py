@@ -358,8 +358,8 @@ def test_the_effect_of_a_stated_identity_names_every_model_that_has_it(
     assert len(verdict.line.split()) <= 25
     # 1 - 0.8 = 0.2 and 1 - 0.5 = 0.5
     assert verdict.sentences[0] == (
-        "Lists for person=old have an overlap of 0.20 with the neutral list; the neutral prompt "
-        "sampled again has 0.50."
+        f"Lists of {names[0]} for person=old have an overlap of 0.20 with the neutral list; the "
+        "neutral prompt sampled again has 0.50."
     )
     tiles = [(tile.label, tile.note) for tile in verdict.tiles]
     assert tiles == [(f"{name}: identity effect", "person=old") for name in names]

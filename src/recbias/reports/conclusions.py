@@ -310,7 +310,8 @@ def _write_contrast(question: Question) -> _Answer:
 def _describe_shared(question: Question, row: Row) -> str:
     """Return the overlaps behind an effect of an identity, whose means are 1 - overlap."""
     stated, repeated = (format_value(1.0 - row[f"mean_{side}"], 2) for side in "ab")
-    text = f"Lists for {_name_side(question, row, 'a')} have an overlap of {stated}"
+    side, model = _name_side(question, row, "a"), to_line(row["model"])
+    text = f"Lists of {model} for {side} have an overlap of {stated}"
     if row["mean_a"] == 1:
         text += f" (0 in each of {format_count(row['n'], 'prompt')})"
     return f"{text} with the neutral list; the neutral prompt sampled again has {repeated}."

@@ -326,12 +326,15 @@ def format_tick(value: float) -> str:
 
 
 def draw_x_axis(scale: Scale, ticks: Sequence[float], top: float, bottom: float) -> Safe:
-    """Return a horizontal axis at the bottom, with ticks, their labels and grid lines."""
-    elements = [draw_line((scale.start, bottom), (scale.end, bottom), "axis")]
+    """Return a horizontal axis at the bottom, with ticks, grid lines and the labels that fit."""
+    elements, end = [draw_line((scale.start, bottom), (scale.end, bottom), "axis")], -math.inf
     for tick in ticks:
-        x = scale.at(tick)
+        x, label = scale.at(tick), format_tick(tick)
         elements.append(draw_line((x, top), (x, bottom), "grid"))
-        elements.append(draw_text((x, bottom + 18), format_tick(tick), "tick mid"))
+        half = estimate_width(label) / 2
+        if x - half > end:
+            elements.append(draw_text((x, bottom + 18), label, "tick mid"))
+            end = x + half + _MARGIN
     return join(*elements)
 
 

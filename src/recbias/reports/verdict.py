@@ -90,9 +90,12 @@ def build_verdict(run: RunTables) -> Verdict:
 
 
 def _unite(findings: Sequence[Conclusion]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the first sentences of findings, and their tests: of no difference, what it means."""
+    """Return the first sentences of findings, and their tests: of no difference, what it means.
+
+    What no test compares is among them only where nothing is tested.
+    """
     sentences, small = list[str](), list[str]()
-    for finding in findings:
+    for finding in [each for each in findings if each.kind != "value"] or findings:
         if len(sentences) < _MOST_SENTENCES:
             sentences += [finding.sentence, *finding.more]
             details = finding.detail.rstrip(".").split(". ")

@@ -32,6 +32,16 @@ def test_ticks_are_few_and_inside_the_range(low: float, span: float) -> None:
     assert all(low - 1e-6 * span <= tick <= low + span * (1 + 1e-6) for tick in ticks)
 
 
+@pytest.mark.parametrize("width", [120.0, 240.0, 480.0])
+def test_labels_of_an_axis_do_not_touch(width: float) -> None:
+    scale = Scale(0.0015, 0.0035, 0, width)  # on a phone five labels ran into each other
+    axis = svg.draw_x_axis(scale, scale.choose_ticks(), 0, 10)
+    labels = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', str(axis))
+    ends = [(float(x), svg.estimate_width(text) / 2) for x, text in labels]
+    assert len(ends) >= 2
+    assert all(b - a > of_a + of_b for (a, of_a), (b, of_b) in itertools.pairwise(ends))
+
+
 FRAME = (4.0, 30.0, 476.0, 590.0)
 
 
