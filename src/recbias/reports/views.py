@@ -831,7 +831,11 @@ class Question:
         """
         ranked = self.significant
         if self.between == "groups":
-            ranked = sorted(ranked, key=lambda row: -rank_effect(abs(row["difference"])))
+            sizes = [f"{rank_effect(abs(row['difference'])):.9g}" for row in ranked]
+            pairs = sorted(
+                zip(sizes, ranked, strict=True), key=lambda x: (-float(x[0]), x[1]["target"])
+            )
+            ranked = [row for _, row in pairs]
         leads = [*{row["model"]: row for row in reversed(ranked)}.values()][::-1]
         return sorted(leads, key=lambda row: row["model"] in self.references)
 
