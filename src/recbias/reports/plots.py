@@ -252,7 +252,7 @@ _VERDICTS = {"fail": "✗ fail", "undecided": "? undecided", "pass": "✓ pass"}
 def draw_group_means(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
     """Yield a plot for each metric with values of groups of queries, and each target."""
     for metric in collect_definitions(run).values():
-        if metric.parameters.get("gap") == "groups" or metric.name in _COMPARED:
+        if metric.by or metric.name in _COMPARED:
             rows = [row for row in list_rows(run, metric, dataset) if row["group"]]
             for target in list_distinct(rows, "target"):
                 name = name_file(f"groups-{metric.title}-{target}")
