@@ -95,7 +95,9 @@ def test_of_two_films_of_one_title_and_year_the_more_popular_is_meant(tmp_path: 
 
 
 def test_an_apology_is_counted_as_a_refusal(tmp_path: Path) -> None:
-    world = write_films(tmp_path, {"u1": [3], "u2": [2, 3]}, ["Sorry (2001)", "Ran (1985)", "Heat"])
+    world = write_films(
+        tmp_path, {"u1": [3], "u2": [2, 3]}, ["Sorry (2001)", "Ran (1985)", "Heat"]
+    )
     replies = iter(["I'm sorry, I can't help with that.", write_list(["Sorry (2001)"])])
     with serve_chat(lambda _: next(replies)) as server:
         run = world.run([make_wok(server)], metrics=["unmatched"])
