@@ -89,6 +89,16 @@ def test_units_without_a_label_are_no_undefined_values_of_a_gap(tmp_path: Path) 
     undefined = collect_estimates(run).set_index("group")["undefined"].to_dict()
     assert undefined == {"": 1, "gender=F": 0, "gender=M": 1}
     assert build_summary(run).notes == ()  # it is said beside the values of the groups
+    (table,) = build_group_tables(run)
+    assert table.notes[-1] == "Undefined and left out of nDCG@10 by gender: 1 of 95 values."
+
+
+def test_the_best_gap_is_marked_without_a_test(tmp_path: Path) -> None:
+    gap = {**BY_GENDER, "metric": "nDCG(by=gender, gap=std)", "direction": "lower"}
+    gap["parameters"] = {"k": 10, "by": "gender", "gap": "std"}
+    values = [state(model, value, gap["metric"]) for model, value in (("a", 0.2), ("b", 0.1))]
+    table = build_summary(write_run(tmp_path, values, (), [gap]))
+    assert [row[-1].best for row in table.rows] == [False, True]
 
 
 def test_several_datasets_are_blocks_of_rows_with_the_mean_first(tmp_path: Path) -> None:

@@ -243,7 +243,6 @@ def _draw_tradeoffs(run: RunTables, rows: Sequence[Estimate], name: str) -> Plot
 # ---- groups of queries, and checks ----
 
 _MOST_MODELS, _MOST_SIZES = 8, 4
-_SMALL = 0.001  # gaps below have as many decimal places as they need
 _COMPARED = ("identity_effect", "list_overlap", "mean_attribute")  # by group without ``by``
 _LIMIT = re.compile(r"(?:at (?:least|most)|between) (\S+)(?: and (\S+))?")
 _VERDICTS = {"fail": "✗ fail", "undecided": "? undecided", "pass": "✓ pass"}
@@ -252,7 +251,7 @@ _VERDICTS = {"fail": "✗ fail", "undecided": "? undecided", "pass": "✓ pass"}
 def draw_group_means(run: RunTables, dataset: str, name_file: NameFile) -> Iterator[Plot]:
     """Yield a plot for each metric with values of groups of queries, and each target."""
     for metric in collect_definitions(run).values():
-        if metric.parameters.get("gap") == "groups" or metric.name in _COMPARED:
+        if metric.by or metric.name in _COMPARED:
             rows = [row for row in list_rows(run, metric, dataset) if row["group"]]
             for target in list_distinct(rows, "target"):
                 name = name_file(f"groups-{metric.title}-{target}")
@@ -292,7 +291,8 @@ def draw_groups(
     else:
         compared = [row for each in tests for row in each.rows]
         own = {model: [row for row in values if row["model"] == model] for model in drawn}
-        rows = [_make_model_row(own[model], compared, groups, checks) for model in drawn]
+        places = wording.count_decimals(row["value"] for row in everything)
+        rows = [_make_model_row(own[model], compared, groups, checks, places) for model in drawn]
         series = [*names.values()]
     marks = [mark for row in rows for mark in row.marks]
     omitted = [model for model in list_distinct(everything, "model") if model not in drawn]
@@ -357,6 +357,7 @@ def _make_model_row(
     tests: Sequence[views.Row],
     groups: Sequence[str],
     checks: Sequence[Check],
+    places: int,
 ) -> charts.Row:
     """Return the groups of a model; hollow if a test of the group is not significant."""
     model = values[0]["model"]
@@ -373,7 +374,6 @@ def _make_model_row(
         return charts.Row(model, marks, _mark_verdict(own), shaded)
     numbers = [row["value"] for row in values]
     size = max(numbers) - min(numbers)
-    places = min(wording.count_decimals([size]), 3 if size >= _SMALL else 9)
     gap = f"gap {wording.format_value(size, places)}" if pairs or own else ""
     note = _join(gap, "*" if shaded else "", _mark_verdict(own)[:1])
     return charts.Row(model, marks, note, shaded)

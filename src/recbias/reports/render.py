@@ -438,7 +438,7 @@ def _load_environment(kind: str) -> Environment:
         "code": _indent_code,
         "counted": format_count,
         "label": _name_label,
-        "lines": partial(textwrap.wrap, width=_MOST_CHARACTERS, break_long_words=False),
+        "lines": _break_heading,
         "minus": _typeset_minus,
         "number": lambda text: Safe(_MINUS_SIGN.sub("$-$", escape_latex(text))),
         "setting": format_setting,
@@ -462,6 +462,16 @@ def escape_markdown(text: object) -> Safe:
     """
     line = to_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return Safe(_MARKDOWN.sub(r"\\\1", line))
+
+
+def _break_heading(text: str) -> list[str]:
+    """Return the lines of a heading, which do not break within short brackets and ``1 of 4``.
+
+    >>> [[*map(to_line, _break_heading(text))] for text in ("under 18 (n 36)", "2 to 15 (1 of 4)")]
+    [['under 18', '(n 36)'], ['2 to 15', '(1 of 4)']]
+    """
+    joined = _UNBROKEN.sub(lambda match: match[0].replace(" ", "\N{NO-BREAK SPACE}"), text)
+    return textwrap.wrap(joined, _MOST_CHARACTERS, break_long_words=False, break_on_hyphens=False)
 
 
 def _typeset_minus(text: object) -> str:
@@ -500,6 +510,7 @@ _SPECIAL = str.maketrans(
 _MINUS_SIGN = re.compile(r"(?<![\w.)-])-(?=\d)")
 _MOST_COLUMNS = 8  # with more columns than this a table is split by families of metrics
 _MOST_CHARACTERS = 14  # of a line of a heading
+_UNBROKEN = re.compile(r"\([^()]{,12}\)|\d+ of \d+")
 
 
 def escape_latex(text: object) -> Safe:

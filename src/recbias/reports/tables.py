@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.files import has_file
+from recbias.core.grouping import parse_uncertain_label
 from recbias.core.measures import ALL, DATASET, FIT_COLUMNS, SERVED, Direction, read_bounds
 from recbias.core.text import MAX_VALUE_LENGTH, make_printable
 from recbias.reports import views, wording
@@ -171,23 +172,28 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
 
 
 def _count_undefined(
-    rows: Iterable[Row], headings: Mapping[str, str], missing: _MissingOutputs
+    rows: Iterable[Row],
+    headings: Mapping[str, str],
+    missing: _MissingOutputs,
+    add: Callable[[Iterable[float]], float] = sum,
 ) -> list[str]:
     """Return a footnote for the metrics with the same counts of undefined values.
 
-    Models without the outputs that a metric needs are not counted; ``headings`` are those of
-    the metrics by title.
+    ``add`` is of the counts of the groups. Models without the outputs that a metric needs are not
+    counted; ``headings`` are those of the metrics by title.
     """
     counts: dict[str, dict[str, float]] = {title: {} for title in headings}
     totals: dict[str, dict[str, float]] = {title: {} for title in headings}
-    for row in rows:
-        title, model = get_title(row), row["model"]
+    titled = ({**row, "title": get_title(row)} for row in rows)
+    blocks = group_rows(titled, ["title", "model", "dataset", "seed", "fold", "target"])
+    for (title, model, *_), own in blocks.items():
         if (title, model) in missing or title not in counts:
             continue
-        total = row["n"] + row["undefined"]
+        undefined = add(row["undefined"] for row in own)
+        total = add(row["n"] + row["undefined"] for row in own)
         totals[title][model] = max(totals[title].get(model, 0), total)
-        if row["undefined"] > 0:
-            counts[title][model] = max(counts[title].get(model, 0), row["undefined"])
+        if undefined > 0:
+            counts[title][model] = max(counts[title].get(model, 0), undefined)
     by_counts: dict[str, list[str]] = {}
     for title, of_models in counts.items():
         texts = [f"{count:,.0f} for {model}" for model, count in of_models.items()]
@@ -253,16 +259,14 @@ def _build_results(
     """
     records, names = to_records(frame), (*keys, "model")
     missing, heads = _collect_missing_outputs(run), _sort_heads(run, records, names)
-    tested = {each.title for each in views.collect_comparisons(run) if each.compares_models}
     columns, several = [], len({head[-1] for head in heads}) > 1
     rows = group_rows(({**row, "title": get_title(row)} for row in records), ["title"])
     for metric in collect_definitions(run).values():
         own = {_get_key(row, names): row for row in rows.get((metric.title,), [])}
         if all((metric.title, head[-1]) in missing for head in own):
             continue
-        is_ranked = several and (not metric.gap or metric.title in tested)
         places = count_decimals(row["value"] for row in own.values())
-        cells = _rank_cells(own, metric.direction if is_ranked else "none", places)
+        cells = _rank_cells(own, metric.direction if several else "none", places)
         for head in heads:
             if output := missing.get((metric.title, head[-1])):
                 note = f"undefined: the model provides no {output}"
@@ -661,7 +665,8 @@ def _build_groups(
     heading = metric.groups_heading if is_of_groups else metric.heading
     title = metric.groups_heading if metric.by else f"{metric.heading} by {' and '.join(parts)}"
     notes = _explain_groups(metric, rows, tests, has_gaps=bool(gaps))
-    notes += _count_undefined(records, {metric.title: heading}, {})
+    add = sum if parse_uncertain_label(metric.by) is None else max  # each unit is in all of them
+    notes += _count_undefined(records, {metric.title: heading}, {}, add)
     notes += views.describe_means(run) if is_of_groups else []
     return _lay_out(title, names, heads, columns, notes)
 

@@ -85,7 +85,7 @@ def test_groups_are_dots_and_significant_gaps_are_shaded(tmp_path: Path) -> None
     assert plot.title == "nDCG by gender"
     assert [text for text in read_texts(plot) if text in MODELS] == ["x", "y"]  # no baseline
     assert len(find_marks(plot)) == 4
-    assert {"gap 0.030", "gap 0.030 *"} <= set(read_texts(plot))
+    assert {"gap 0.0300", "gap 0.0300 *"} <= set(read_texts(plot))
     (shade,) = find_elements(plot, "rect", "gap")
     y_marks = [mark for title, mark in find_marks(plot).items() if title.startswith("y,")]
     assert float(shade.get("width", "")) == pytest.approx(y_marks[1][0] - y_marks[0][0], abs=0.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,13 @@ def test_each_model_has_a_mark_for_each_group(tmp_path: Path) -> None:
     assert female == sorted(female)
     assert all(a < b for a, b in zip(sorted(female), sorted(male), strict=True))
     assert find_marks(plot, "MostPop, gender=M: 0.2500 (95% interval 0.2300 to 0.2700), n 40")
+
+
+def test_groups_of_a_gap_are_drawn(tmp_path: Path) -> None:
+    measure = make_group_measure(PAIR)
+    measure = replace(measure, parameters={"by": "gender", "gap": "difference"})
+    (plot,) = draw_of_group_means(tmp_path, measure)
+    assert len(find_marks(plot)) == 2 * len(MODELS)
 
 
 @pytest.mark.parametrize("n", [8, 12, 90])
