@@ -257,6 +257,11 @@ class _Table:
             kinds[column.sources[0]] = pa.list_(kind) if column.type == "list" else kind
         return pa.schema(kinds)
 
+    @property
+    def value_labels(self) -> dict[str, Mapping[str, str]]:
+        """The names of coded values by column and value."""
+        return {column.name: column.labels for column in self.columns if column.labels}
+
     def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Table:
         """Return the columns of the files, of the rows to ``keep``."""
         tables = [self._read_file(folder, name, keep) for name in self.files]
@@ -443,7 +448,7 @@ class Declared:
             rows, user_codes, item_codes = rows.filter(rated), user_codes[rated], item_codes[rated]
             values = rows["rating"].to_numpy().astype(np.float32, copy=False)
         times, given = _read_times(rows, table.files[0]), self.gives()
-        items = Attributes(items.ids, items.frame.assign(**columns), "item")
+        items = replace(items, frame=items.frame.assign(**columns))
         return Dataset(
             Interactions(user_codes, item_codes, values, times, users.ids, items.ids),
             users if "users" in given else None,
@@ -508,8 +513,8 @@ class Declared:
     @property
     def value_labels(self) -> dict[str, Mapping[str, str]]:
         """The names of coded values by column and value, for reports."""
-        columns = (column for table in self.read_tables().values() for column in table.columns)
-        return {column.name: column.labels for column in columns if column.labels}
+        tables = self.read_tables().values()
+        return {name: labels for table in tables for name, labels in table.value_labels.items()}
 
     @property
     def fetch_name(self) -> str:
@@ -560,7 +565,8 @@ def _encode(
         own = own.take(~own[key].to_pandas().duplicated().to_numpy())
     ids, (codes, own_codes) = encode(rows[key], own[key])
     own.refuse_repeats(own_codes, lambda row: f"{ids.ids[own_codes[row]]!r} has a row already")
-    return codes, align_columns(own_codes, table.label(own), ids, kind)
+    attributes = align_columns(own_codes, table.label(own), ids, kind)
+    return codes, replace(attributes, value_labels=table.value_labels)
 
 
 def _read_first(column: Any, codes: Codes, n: int) -> AnyArray:
