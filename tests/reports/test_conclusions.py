@@ -8,11 +8,19 @@ import pytest
 from scipy.stats import nct, t
 
 from recbias.core.measures import SERVED, Direction
-from recbias.reports.conclusions import collect_conclusions
+from recbias.reports.conclusions import collect_conclusions, split_conclusions
 from recbias.reports.run import to_records
 from recbias.reports.tables import build_group_tables, tabulate_comparisons
 from recbias.reports.views import Definition, find_worst_groups
-from support.hand_worked_runs import BY_GENDER, compare, contrast, state, write_groups, write_run
+from support.hand_worked_runs import (
+    BY_GENDER,
+    NDCG,
+    compare,
+    contrast,
+    state,
+    write_groups,
+    write_run,
+)
 
 
 def test_a_table_has_the_groups_and_the_gap_with_its_test(tmp_path: Path) -> None:
@@ -375,3 +383,50 @@ def test_unchecked_labels_say_how_wrong_they_would_have_to_be(
         assert "6.2% more of the items without one are labelled wrongly for gender=M than" in text
         assert "or 16.7% more of those with one are missed for gender=F" in text
         assert "it is 0 at 12.5% or 33.3%." in text
+
+
+def test_groups_are_compared_before_models_within_a_group_and_never_baselines(
+    tmp_path: Path,
+) -> None:
+    names, metric = ("Random", "MostPop", "x"), BY_GENDER["metric"]
+    label = {"metric": metric, "group": "gender=F", "significant": True, "effect_size": 9.0}
+    metrics = [{**BY_GENDER, "direction": "none", "group_direction": "none"}]
+    for own, sentence in (
+        ([], "nDCG for gender=F is higher with x (0.5000) than with the baseline MostPop"),
+        ([contrast("x", 0.3)], "No significant difference in nDCG between gender=F and gender=M"),
+    ):
+        rows = [
+            *own,
+            *(contrast(name, 0.05, significant=True) for name in names[:2] if own),
+            compare("Random", "MostPop", (0.9, 0.0), 0.01, **label),
+            compare("MostPop", "x", (0.0, 0.5), 0.01, **label),
+        ]
+        run = write_groups(tmp_path / str(len(own)), *rows, models=names, metric=metrics[0])
+        run.manifest["models"] = [{"label": name, "name": name} for name in names]
+        first, *others = split_conclusions(run)[0]
+        assert first.sentence.startswith(sentence)
+        assert (first.n_tests, others) == (1, [])
+
+
+def test_a_significant_answer_on_groups_follows_that_on_a_named_pair(tmp_path: Path) -> None:
+    pairs = {**BY_GENDER["parameters"], "by": "age", "pairs": [["1", "2"]]}
+    by_age = {**BY_GENDER, "metric": "nDCG(by=age)", "parameters": pairs}
+    by_job = {**by_age, "metric": "nDCG(by=job)", "parameters": {**pairs, "by": "job"}}
+    del by_job["parameters"]["pairs"]
+    rows = [
+        contrast("x", 0.3, metric="nDCG(by=job)", a="job=1", b="job=2"),
+        contrast("MostPop", 0.01, metric="nDCG(by=job)", a="job=1", b="job=2", significant=True),
+        contrast("x", 0.05, significant=True, effect_size=0.1),
+        contrast("x", 0.3, metric="nDCG(by=age)", a="age=1", b="age=2"),
+        compare("x", "y", (0.5, 0.1), 0.01, significant=True, effect_size=9.0),
+    ]
+    titles = ["nDCG", *(row["metric"] for row in rows[1:4])]
+    means = {"MostPop": 0.0, "x": 0.5, "y": 0.1}
+    values = [state(*item, title) for item in means.items() for title in titles]
+    run = write_run(tmp_path, values, rows, [NDCG, by_job, BY_GENDER, by_age])
+    run.manifest["models"] = [{"label": name, "name": name} for name in means]
+    first, others = split_conclusions(run)
+    assert [item.metric for item in first] == [
+        *("nDCG(by=age)@10", "nDCG(by=gender)@10", "nDCG@10")
+    ]
+    assert [item.n_significant for item in others] == [0]  # a baseline alone has a difference

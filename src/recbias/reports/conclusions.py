@@ -205,8 +205,8 @@ def _write_answer(question: Question) -> _Answer:
         )
         return _Answer(sentence, _describe_test(question))
     if not question.compares_models:
-        decided = any(row["model"] in question.models for row in question.significant)
-        return _write_contrast(question) if decided else _write_no_difference(question)
+        write = _write_contrast if question.significant else _write_no_difference
+        return write(question)
     has_values = not all(math.isnan(question.get_value(name)) for name in question.models)
     if question.metric.direction != "none" and has_values and not question.comparisons[0].part:
         return _write_best(question)
@@ -257,7 +257,7 @@ def _write_no_difference(question: Question) -> _Answer:
         rows = [row for row in question.rows if {row["a"], row["b"]} <= {*models}]
         between = f" between the {len(models):,} models"
     else:
-        rows = question.own_rows
+        rows = question.rows
         ending = f" with {join_names(models, 'or')}"
         if len(models) > 3:
             ending = f" for any of the {len(models):,} models"
@@ -290,9 +290,8 @@ def _write_no_difference(question: Question) -> _Answer:
 
 def _write_contrast(question: Question) -> _Answer:
     """Return who is treated differently within a model, and by how much."""
-    leads = [row for row in question.leads if row["model"] in question.models]
-    decided = {row["model"] for row in question.significant}
-    undecided = [row for row in question.own_rows if row["model"] not in decided]
+    leads, decided = question.leads, {row["model"] for row in question.significant}
+    undecided = [row for row in question.rows if row["model"] not in decided]
     names = join_names(list(dict.fromkeys(row["model"] for row in undecided)), "or")
     detail = _combine(
         _describe_test(question, leads[0]),
@@ -413,8 +412,7 @@ def _count_share(leads: Sequence[Row], n: int) -> str:
 
 def _count_significant(question: Question) -> str:
     """Return how many comparisons are significant, where a model has several."""
-    rows = question.rows if question.compares_models else question.own_rows
-    n, total = sum(map(views.is_significant, rows)), format_count(len(rows), "test")
+    n, total = len(question.significant), format_count(len(question.rows), "test")
     return f"{n:,} of {total} {'is' if n == 1 else 'are'} significant."
 
 
@@ -875,9 +873,10 @@ def _conclude(question: Question) -> Conclusion:
 def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion]]:
     """Return the conclusions on what the spec asks for, at most three, and the others.
 
-    They are on re-ranking, on groups, and on models: of each the metric that the spec names first,
-    of groups that whose pairs it names, or the first that has a significant difference. A measure
-    of bias follows the accuracy of models, or a significant change of a gap.
+    They are on re-ranking, on groups, and on models: of each the metric that the spec names first.
+    Of groups, a comparison of groups comes before one of models in a group, a significant one
+    before others, and named pairs before all, where the first significant one of others follows.
+    A measure of bias follows the accuracy of models, or a significant change of a gap.
     """
     conclusions, definitions = collect_conclusions(run), views.collect_definitions(run)
     order = {title: at for at, title in enumerate(definitions)}
@@ -888,17 +887,24 @@ def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion
     groups.sort(
         key=lambda item: (
             not (item.kind == "groups" and item.metric in asked),
-            *(item.n_significant == 0, item.n_tests == 0),
+            *(item.n_tests == 0, item.kind != "groups", item.n_significant == 0),
         )
     )
     models = [item for item in ranked if item not in groups and item not in changes]
     accuracy = {title for title, metric in definitions.items() if metric.name in views.ACCURACY}
     bias = [item for item in models[1:] if item.metric not in accuracy]
-    bias += [item for item in groups[1:] if item.kind == "models" and item.n_significant]
+    inside = [
+        item for item in groups if item.kind == "models" and not definitions[item.metric].gap
+    ]
+    changed = [item for item in groups[1:] if item.kind == "models" and item.n_significant]
+    bias += [item for item in changed if item not in inside]
     bias.sort(key=lambda item: item.n_tests > 0 and item.n_significant == 0)
-    first = [*changes[:1], *groups[:1], *models[:1], *bias][:3]
-    if any(item.n_tests for item in first):  # groups that no test compares come last
-        first.sort(key=lambda item: item in groups and item.n_tests == 0)
+    found = [item for item in groups[1:] if item.kind == "groups" and item.n_significant]
+    found = found[: groups[:1] != [] and groups[0].n_significant == 0]
+    first = [*changes[:1], *groups[:1], *found, *models[:1], *bias][:3]
+    last = [item for item in groups if item.n_tests == 0 or item in inside]
+    if any(item.n_tests and item not in last for item in first):
+        first.sort(key=lambda item: item in last)  # no groups are compared by a test
     return first, [item for item in conclusions if item not in first]
 
 

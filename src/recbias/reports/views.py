@@ -809,9 +809,12 @@ class Question:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The comparisons that have a p-value, the largest effect first."""
+        """The comparisons that have a p-value, but of baselines alone; largest effect first."""
+        own = [
+            row for row in self.all_rows if any(row[side] in self.models for side in self._sides)
+        ]
         return sorted(
-            (row for row in self.all_rows if not math.isnan(row["p_adjusted"])),
+            (row for row in own if not math.isnan(row["p_adjusted"])),
             key=lambda row: (
                 -rank_effect(compute_effect(row)),
                 -rank_effect(abs(row["difference"])),
@@ -849,20 +852,18 @@ class Question:
         """Whether models are compared with each other."""
         return self.comparisons[0].compares_models
 
+    @property
+    def _sides(self) -> tuple[str, ...]:
+        return ("a", "b") if self.compares_models else ("model",)
+
     @cached_property
     def models(self) -> list[str]:
         """The models that are compared, or within which groups are compared, no baselines.
 
         Baselines if there is nothing else.
         """
-        sides = ("a", "b") if self.compares_models else ("model",)
-        found = list(dict.fromkeys(str(row[side]) for row in self.all_rows for side in sides))
+        found = list(dict.fromkeys(str(row[s]) for row in self.all_rows for s in self._sides))
         return [name for name in found if name not in self.baselines] or found
-
-    @property
-    def own_rows(self) -> list[Row]:
-        """The tested comparisons within models that are no baselines."""
-        return [row for row in self.rows if row["model"] in self.models]
 
     def get_value(self, model: str) -> float:
         """Return the value of a model, NaN if it has none."""
