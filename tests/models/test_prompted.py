@@ -296,6 +296,12 @@ def test_requests_are_planned_as_they_are_sent(films: FilmWorld, tmp_path: Path)
         assert not server.payloads
         invoke_recbias("run", str(path), "--limit", "5", folder=tmp_path)
         after = invoke_recbias("plan", str(path), folder=tmp_path)
+        llm = spec["models"][0]["llm"]
+        llm["budget"] = {"requests": 50}
+        path.write_text(json.dumps(spec), encoding="utf-8")
+        limited = invoke_recbias("plan", str(path), folder=tmp_path)
+    assert "will fail: its budget.requests allows 50 of them" in limited.out
+    assert "will fail" not in after.out
     assert "80 requests, 0 stored, 80 to send" in before.out
     assert "80 requests, 20 stored, 60 to send" in after.out
 
