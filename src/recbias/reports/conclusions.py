@@ -134,7 +134,10 @@ def _add_mean(name: str, row: Row, side: str) -> str:
 
 
 def _describe_power(question: Question, rows: Sequence[Row]) -> str:
-    """Return what comparisons of a question that are not significant could have found."""
+    """Return what comparisons of a question that are not significant could have found.
+
+    Of several pairs of groups, which differ in size, that with the smallest p-value could.
+    """
     if not rows:
         return ""
     if all(row["difference"] == 0 for row in rows):
@@ -142,15 +145,20 @@ def _describe_power(question: Question, rows: Sequence[Row]) -> str:
     if all(map(lacks_spread, rows)):
         size, n = _state_size(rows[0]), _count(rows[0]["n"], question.units or "unit")
         return f"The difference is {size} throughout, but {n} are too few for significance."
+    pair = ""
+    if question.between == "groups" and len({frozenset((row["a"], row["b"])) for row in rows}) > 1:
+        row = min(rows, key=lambda row: float(row["p_adjusted"]))
+        rows, sides = [row], (_name_side(question, row, side) for side in "ab")
+        pair = f" between {' and '.join(sides)} with {to_line(row['model'])}"
     detectable = _find_detectable(rows)
     if math.isnan(detectable):
         return ""
     low, high = read_bounds(question.metric.values)
     if detectable > high - low:
-        return f"Not even a difference of {high - low:g} would have been detected reliably."
+        return f"Not even a difference of {high - low:g}{pair} would have been detected reliably."
     places = count_decimals([detectable])
     text = format_value(detectable, min(places, 4) if detectable >= 0.01 else places)
-    return f"A difference of {text} or more would have been detected in 80 of 100 such runs."
+    return f"A difference of {text} or more{pair} would have been detected in 80 of 100 such runs."
 
 
 def _find_detectable(rows: Sequence[Row]) -> float:
@@ -230,6 +238,19 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
     return _join_served(whole, part, everybody, [*estimates.values()], question.unit)
 
 
+def _add_unserved(question: Question, answer: _Answer) -> _Answer:
+    """Return an answer on groups that says how many queries have an empty list, if it counts."""
+    if not question.unserved:
+        return answer
+    zero = ", which count as 0" * (question.metric.name in views.ACCURACY)
+    texts = [f"{question.unserved} have empty lists{end}." for end in (zero, "")]
+    for text in texts:
+        sentence = f"{answer.sentence.removesuffix('.')}; {text}"
+        if len(sentence.split()) <= _LONGEST:
+            return answer._replace(sentence=sentence)
+    return answer._replace(more=(_start(texts[0]), *answer.more))
+
+
 def _join_served(
     whole: _Answer, part: _Answer, rows: Sequence[Row], served: Sequence[Row], unit: str
 ) -> _Answer:
@@ -245,10 +266,11 @@ def _join_served(
         units = f"{n:,.0f} of {everybody}"
     if len({row["n"] for row in rows}) > 1:
         everybody = "with a value"
-    own, total_sentence = (each.sentence.replace("No s", "no s", 1) for each in (part, whole))
+    own, *total = (text.replace("No s", "no s", 1) for text in (part[0], *whole.more, whole[0]))
     sentence = f"For the {units} with lists of all models, {own}"
-    more = (*whole.more, f"Over all {everybody}, {total_sentence}")
-    return part._replace(sentence=sentence, more=more)
+    return part._replace(
+        sentence=sentence, more=tuple(f"Over all {everybody}, {text}" for text in total)
+    )
 
 
 def _write_no_difference(question: Question) -> _Answer:
@@ -844,7 +866,8 @@ def _conclude(question: Question) -> Conclusion:
     undecided = [
         row for row in rows if not views.is_significant(row) and row["model"] not in decided
     ]
-    test, answer, facts = question.comparisons[0].rows[0], _write_answer(question), {}
+    test, facts = question.comparisons[0].rows[0], {}
+    answer = _add_unserved(question, _write_answer(question))
     if significant:
         row = question.leads[0]
         names = ("model", "a", "b", "mean_a", "mean_b", "difference", "ci_low", "ci_high")
