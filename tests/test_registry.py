@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from recbias.core.docstrings import read_formula, read_section
+from recbias.core.errors import UnknownName
 from recbias.core.registry import Registry
 from recbias.registry import REGISTRIES, name_metric
 
@@ -25,6 +26,12 @@ def test_no_two_names_of_a_kind_match_each_other() -> None:
         assert isinstance(registry, Registry)
         for name in registry.table:
             assert registry.resolve_name(name) == name
+
+
+def test_an_unknown_metric_leads_to_those_that_have_the_word_in_their_description() -> None:
+    with pytest.raises(UnknownName) as caught:
+        REGISTRIES["metrics"].resolve_name("Novelty")
+    assert "self_information" in caught.value.remedy
 
 
 @pytest.mark.parametrize("name", REGISTRIES["metrics"].table)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import recbias
-from recbias.core.errors import UnknownName
+from recbias.core.errors import MissingEvidence, UnknownName
 from support.commands import invoke_recbias
 
 SPEC = """\
@@ -149,3 +149,9 @@ def test_a_page_says_that_a_history_is_in_order_only_if_there_are_times(folder: 
     page = (other / "results/cinema/latest/report.html").read_text(encoding="utf-8")
     assert "History<" in page
     assert "latest first" not in page
+
+
+def test_ratios_of_a_log_are_not_those_of_single_users(tmp_path: Path) -> None:
+    recbias.run(Path(__file__).parents[2] / "configs" / "logs.yaml", out=tmp_path)
+    with pytest.raises(MissingEvidence, match="of a log are ratios over its impressions"):
+        recbias.examples("logs", out=tmp_path)  # 0 clicks of 28 were shown as -0.2693

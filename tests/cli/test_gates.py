@@ -101,6 +101,7 @@ def test_only_a_change_in_the_bad_direction_fails(folder_tolerances: Path) -> No
     line, *groups = worse.err.splitlines()
     assert line.startswith("out of tolerance: nDCG@5 of candidate is 0.")
     assert line.endswith("more than 0.05")
+    assert worse.out.startswith(f"FAIL: 3 values {line}\n")
     assert [line.partition(" is ")[0] for line in groups] == [
         "out of tolerance: nDCG@5 of candidate for age < 25",
         "out of tolerance: nDCG@5 of candidate for not age < 25",
@@ -109,6 +110,7 @@ def test_only_a_change_in_the_bad_direction_fails(folder_tolerances: Path) -> No
         "compare", "bad", "good", "--fail-over", "nDCG=0.05", folder=folder_tolerances
     )
     assert (better.code, better.err) == (0, "")
+    assert better.out.startswith("PASS: no value is out of tolerance\n")
 
 
 def test_each_metric_may_have_a_tolerance_of_its_own(folder_tolerances: Path) -> None:

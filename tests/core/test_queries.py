@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from recbias.core.errors import (
     NothingLeft,
     OutOfRange,
     UnknownColumn,
+    UnknownName,
     UserError,
     WrongType,
 )
@@ -308,3 +311,43 @@ def test_probabilities_that_cannot_be_used_are_refused(
         read_uncertain_groups(make_labels_of_uncertain_groups(**columns), by)
     assert message in caught.value.message
     assert caught.value.remedy
+
+
+CODED = replace(
+    PEOPLE.take(np.arange(3), Vocabulary.of(["1", "2", "3"])),
+    frame=pd.DataFrame({"age": [1.0, 18, 56]}),
+    value_labels={"age": {"1": "under 18", "18": "18-55", "56": "56+"}},
+)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        *("age in [20]", "age < 20", "20 > age", "age <= 18", "18 >= age", "not age == 20"),
+        *("age in 2 quantiles", "age in [18, 20] or age == 1"),
+    ],
+)
+def test_codes_are_divided_where_they_begin_only(by: str) -> None:
+    with pytest.raises(WrongType, match="'age' holds codes, 1 means under 18, 18 means") as info:
+        group_by(CODED, by)
+    assert info.value.remedy == "write age in [18, 56], age < 18 or age alone"
+
+
+@pytest.mark.parametrize(
+    ("by", "codes"),
+    [
+        *[("age in [18, 56]", [0, 1, 2]), ("age < 18", [0, 1, 1]), ("18 <= age", [1, 0, 0])],
+        *[("age <= 55", [0, 0, 1]), ("age in [1, 56] or age == 1", [0, 1, 0])],
+    ],
+)
+def test_edges_that_are_codes_divide_them(by: str, codes: list[int]) -> None:
+    assert group_by(CODED, by).codes.tolist() == codes
+
+
+def test_groups_of_codes_are_called_as_reports_do() -> None:
+    groups = group_by(CODED, "age")
+    names = ["under 18", "18-55", "56", "age=56", "age=56+"]
+    assert [groups.find_code(name) for name in names] == [0, 1, 2, 2, 2]
+    with pytest.raises(UnknownName) as info:
+        groups.find_code("18-24")
+    assert "18-55" in info.value.remedy

@@ -62,7 +62,7 @@ BX_BOOKS = (
     '"ISBN";"Book-Title";"Book-Author";"Year-Of-Publication";"Publisher";"Image-URL-S";'
     '"Image-URL-M";"Image-URL-L"\n'
     '"0195153448";"The \\"Real\\" Myth; new";"Mark Añez";"2002";"Oxford &amp; Co";"a";"b";"c"\n'
-    '"078946697X";"Creating (Level 4)\\\\";"M. T.";"0";"DK";"a";"b";"c"\n'
+    '"078946697X";"Creating (Level 4)\\\\";"M. T.";"1999";"DK";"a";"b";"c"\n'
 )
 BX_USERS = (
     '"User-ID";"Location";"Age"\n"1";"nyc, new york, usa";NULL\n"2";"porto, v.n.gaia, portugal"'
@@ -234,7 +234,7 @@ COPIES = [
         {
             "title": ['The "Real" Myth; new', None, "Creating (Level 4)\\\\"],
             "author": ["Mark Añez", None, "M. T."],
-            "year": [2002, np.nan, 0],
+            "year": [2002, np.nan, 1999],
             "publisher": ["Oxford &amp; Co", None, "DK"],
         },
     ),
@@ -470,3 +470,36 @@ def test_the_folder_of_the_publishers_archive_is_found(tmp_path: Path, subfolder
     folder.mkdir(parents=True)
     (folder / "ratings.dat").touch()
     assert find_folder("ml-10m", tmp_path, holds="ratings.dat", inner="ml-10M100K") == folder
+
+
+def test_numbers_that_mean_none_are_missing(tmp_path: Path, rng: np.random.Generator) -> None:
+    copy = next(copy for copy in COPIES if copy.name == "lastfm-360k")
+    profile = "u1\tm\t-1337\tPeru\tFeb 1, 2007\nu2\tf\t120\tPeru\tFeb 1, 2007\n"
+    write(tmp_path / copy.name, copy.files | {"usersha1-profile.tsv": profile})
+    with collect_warnings() as messages:
+        data = REGISTRIES["datasets"].load(copy.name)().load(tmp_path, rng)
+    np.testing.assert_equal(data.users.frame["age"].tolist(), [np.nan, 120])
+    text = "1 cell(s) of age outside 1 to 120 are taken as missing"
+    assert messages == [f"usersha1-profile.tsv: {text}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "old", "new", "line"),
+    [
+        ("gowalla", "loc-gowalla_totalCheckins.txt.gz", "2010-10-18T", "2010-13-18T", ":2"),
+        ("steam", "steam_reviews.json.gz", "2018-01-02", "January", ":2"),
+    ],
+)
+def test_a_text_that_is_no_time_is_a_malformed_line(
+    tmp_path: Path, rng: np.random.Generator, name: str, file: str, old: str, new: str, line: str
+) -> None:
+    copy = next(copy for copy in COPIES if copy.name == name)
+    write(tmp_path / name, copy.files | {file: copy.files[file].replace(old, new)})
+    load: Any = REGISTRIES["datasets"].load(name)
+    with pytest.raises(MalformedLine, match=f"{new}.* is not a time") as caught:
+        load().load(tmp_path, rng)
+    assert caught.value.where == f"{tmp_path / name / file}{line}"
+    with collect_warnings():
+        data = load(bad_lines="skip").load(tmp_path, rng)
+    assert data.interactions.times.size == 1
+    assert data.counts == {"bad_lines": 1}

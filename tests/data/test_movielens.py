@@ -100,6 +100,7 @@ def test_ml_1m_is_read_with_demographics(tmp_path: Path, subfolder: str) -> None
         "year": [1977.0, 2001.0],
         "genres": ["Action|Sci-Fi", "Comedy"],
     }
+    assert data.users.value_labels["age"]["56"] == "56+"
     assert data.counts == {"bad_lines": 0}
     assert MovieLens1M().gives() == {"train", "users", "items"}
 

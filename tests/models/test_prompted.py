@@ -94,6 +94,20 @@ def test_of_two_films_of_one_title_and_year_the_more_popular_is_meant(tmp_path: 
     assert stage["facts"]["titles_matched_by_popularity"] == 4
 
 
+def test_an_apology_is_counted_as_a_refusal(tmp_path: Path) -> None:
+    world = write_films(
+        tmp_path, {"u1": [3], "u2": [2, 3]}, ["Sorry (2001)", "Ran (1985)", "Heat"]
+    )
+    replies = iter(["I'm sorry, I can't help with that.", write_list(["Sorry (2001)"])])
+    with serve_chat(lambda _: next(replies)) as server:
+        run = world.run([make_wok(server)], metrics=["unmatched"])
+    lines = (run.folder / "responses.jsonl").read_text("utf-8").splitlines()
+    outcomes = [json.loads(line)["outcome"] for line in lines]
+    assert sorted(outcomes) == ["complete", "refusal"]
+    stage = next(entry for entry in run.manifest["stages"] if entry["kind"] == "answer")
+    assert stage["warnings"] == ["1 of 2 replies refuse in words: empty lists"]
+
+
 def recommend_unseen(payload: dict[str, Any]) -> str:
     """Return as many unseen films as the prompt asks for."""
     asked = re.search(r"Recommend (\d+) films", payload["messages"][-1]["content"])
@@ -282,6 +296,12 @@ def test_requests_are_planned_as_they_are_sent(films: FilmWorld, tmp_path: Path)
         assert not server.payloads
         invoke_recbias("run", str(path), "--limit", "5", folder=tmp_path)
         after = invoke_recbias("plan", str(path), folder=tmp_path)
+        llm = spec["models"][0]["llm"]
+        llm["budget"] = {"requests": 50}
+        path.write_text(json.dumps(spec), encoding="utf-8")
+        limited = invoke_recbias("plan", str(path), folder=tmp_path)
+    assert "will fail: its budget.requests allows 50 of them" in limited.out
+    assert "will fail" not in after.out
     assert "80 requests, 0 stored, 80 to send" in before.out
     assert "80 requests, 20 stored, 60 to send" in after.out
 

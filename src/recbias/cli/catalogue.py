@@ -380,9 +380,7 @@ def describe(name: str, width: int = _WIDTH) -> str:
     ]
     if not texts:
         names = [entry for kind in _ENTRIES.values() for entry in kind.list_names()]
-        remedy = suggest(name, names)
-        if mentions := _list_mentions(name):
-            remedy = f"these metrics have the word in their description: {', '.join(mentions)}"
+        remedy = REGISTRIES["metrics"].describe_mentions(name) or suggest(name, names)
         raise UnknownName(f"nothing is called {name!r}", remedy=remedy)
     return "\n\n\n".join(texts)
 
@@ -397,13 +395,6 @@ def _find_kind_of_file(name: str) -> str:
         raise UnknownName(f"{name} has the methods of no kind of plug-in", remedy=remedy)
     validate_class(cls, name, kinds[0])
     return kinds[0]
-
-
-def _list_mentions(word: str) -> list[str]:
-    """Return the metrics whose documentation has a word: self_information for ``novelty``."""
-    metrics = REGISTRIES["metrics"]
-    pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
-    return [name for name in metrics.names() if pattern.search(read_docstring(metrics.load(name)))]
 
 
 def _render_prompts(name: str) -> str:

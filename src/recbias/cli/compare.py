@@ -109,8 +109,12 @@ def compare(
     else:
         answer = _compare_with_published(folders, reference, tolerances)
     document = {"folders": [*map(str, folders)], "runs": label_runs(folders), **answer.document}
-    code = OUT_OF_TOLERANCE if answer.notes else 0
-    return replace(answer, document=document, code=code)
+    if not tolerances.limits:
+        return replace(answer, document=document)
+    n, code, verdict = len(answer.notes), 0, "PASS: no value is out of tolerance"
+    if n:
+        code, verdict = OUT_OF_TOLERANCE, f"FAIL: {format_count(n, 'value')} {answer.notes[0]}"
+    return replace(answer, document=document, shown=[verdict, *answer.shown], code=code)
 
 
 def _compare_side_by_side(

@@ -6,7 +6,7 @@ Training sees ``TrainingData``, which has no field for validation and test sets.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -217,11 +217,13 @@ class Attributes:
         frame: The columns. Text is ``str`` or None, a number is ``float64`` with NaN for missing;
             a text cell ``a|b|c`` holds several values.
         kind: What the rows are, for messages: ``user``, ``item`` or ``query``.
+        value_labels: What the codes in a column mean, by column and code.
     """
 
     ids: Vocabulary
     frame: pd.DataFrame
     kind: str = "item"
+    value_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -299,7 +301,7 @@ class Attributes:
             frame = frame.reindex(np.where(present, codes, len(frame))).reset_index(drop=True)
             texts = frame.select_dtypes(object).columns
             frame[texts] = frame[texts].where(frame[texts].notna(), None)
-        return Attributes(ids, frame, self.kind)
+        return replace(self, ids=ids, frame=frame)
 
     def align(self, ids: Vocabulary) -> Attributes:
         """Return the table of other identifiers; those without a row here get missing cells."""

@@ -15,8 +15,8 @@ import ast
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -223,10 +223,27 @@ def _compare(symbol: ast.cmpop, left: ast.expr, right: ast.expr, table: Attribut
         raise WrongType(message, remedy=_REMEDY)
     a, b = _make_operand(left, table), _make_operand(right, table)
     _reject_mixed_types(a, b)
+    for column, other, after in ((a, b, (ast.LtE, ast.Gt)), (b, a, (ast.Lt, ast.GtE))):
+        if other.kind == "number" and other.text not in table.names:
+            _require_codes(table, column.text, other.values + isinstance(symbol, after))
     present = np.broadcast_to(a.present & b.present, len(table.ids))
     true = np.zeros(present.size, dtype=bool)
     true[present] = compare(a.select(present), b.select(present))
     return pd.arrays.BooleanArray(true, ~present)
+
+
+def _require_codes(table: Attributes, column: str, edges: Iterable[float] | None) -> None:
+    """Raise WrongType if a column of codes is divided where no code begins; None: anywhere."""
+    if (named := table.value_labels.get(column)) is None:
+        return
+    codes = sorted(map(float, named))
+    wrong = [edge for edge in edges or () if edge not in codes]
+    if wrong or edges is None:
+        meanings = ", ".join(f"{code} means {label}" for code, label in named.items())
+        problem = f"no code begins at {wrong[0]:g}" if wrong else "codes have no quantiles"
+        shown = ", ".join(f"{code:g}" for code in codes[1:])
+        remedy = f"write {column} in [{shown}], {column} < {codes[1]:g} or {column} alone"
+        raise WrongType(f"{column!r} holds codes, {meanings}: {problem}", remedy=remedy)
 
 
 def _match_list(column: Operand, choices: ast.expr, table: Attributes) -> _Truth:
@@ -239,6 +256,7 @@ def _match_list(column: Operand, choices: ast.expr, table: Attributes) -> _Truth
     for constant in constants:
         _reject_mixed_types(column, constant)
     values = [constant.values[0] for constant in constants]
+    _require_codes(table, column.text, values)
     return pd.arrays.BooleanArray(
         pd.Series(column.values).isin(values).to_numpy(), ~column.present
     )
@@ -450,6 +468,7 @@ class Groups:
             several groups, the group of each membership, ``int32[m]``.
         values: The label of each part of each group: ``("F", "age < 25")``.
         rows: The row of each membership, ``int64[m]``; None if each row has one code.
+        value_labels: What codes mean, by column and code.
     """
 
     by: str
@@ -457,6 +476,7 @@ class Groups:
     codes: Codes
     values: tuple[tuple[str, ...], ...]
     rows: AnyArray | None = None
+    value_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def counts(self) -> AnyArray:
@@ -489,11 +509,22 @@ class Groups:
     def find_code(self, group: str) -> int:
         """Return the code of a group, by its name or its labels joined by ``&``.
 
+        Codes may be written as what they mean.
+
         Raises:
             UnknownName: There is no such group.
         """
-        labels = [JOIN.join(parts) for parts in self.values]
-        for texts in (self.names, labels):
+        parts = split_crossing(self.by)
+        shown = [
+            [
+                self.value_labels.get(part, {}).get(value, value)
+                for part, value in zip(parts, each, strict=True)
+            ]
+            for each in self.values
+        ]
+        labels = [JOIN.join(each) for each in shown]
+        plain, full = map(JOIN.join, self.values), (_name_group(parts, each) for each in shown)
+        for texts in (self.names, [*plain], labels, [*full]):
             if group in texts:
                 return texts.index(group)
         message = f"no group of {self.by!r} is called {group!r}"
@@ -635,7 +666,7 @@ def group_by(labels: Attributes, by: str, *, split_cells: bool = False) -> Group
     bins = [None if part in labels.names else _parse_bins(part) for part in parts]
     shown = [part if each is None else each.column for part, each in zip(parts, bins, strict=True)]
     names = tuple(_name_group(shown, labels_of_group) for labels_of_group in values)
-    return Groups(by, names, codes, values, rows)
+    return Groups(by, names, codes, values, rows, labels.value_labels)
 
 
 def describe_quantiles(labels: Attributes, by: str) -> dict[str, str]:
@@ -706,6 +737,7 @@ def _factorize_part(labels: Attributes, part: str) -> _Factor:
 
 def _factorize_bins(labels: Attributes, bins: _Bins) -> _Factor:
     operand = read_operand(bins.column, labels)
+    _require_codes(labels, bins.column, bins.edges or None)
     if operand.kind == "text":
         reject_text_cells(operand)
         message = f"{bins.column!r} holds text, and only numbers have bins and quantiles"

@@ -663,11 +663,14 @@ def limit_interval(measurement: Measurement, bounds: Bounds) -> Measurement:
     >>> row = Measurement(0.99, n=9, undefined=0, ci_low=0.97, ci_high=1.01)
     >>> limit_interval(row, (0.0, 1.0)).ci_high
     1.0
+    >>> row = Measurement(0.5, n=2, undefined=0, ci_low=0.5, ci_high=0.5, own_interval=True)
+    >>> limit_interval(row, UNBOUNDED).ci_low  # two users with one value
+    nan
     """
     ends = (measurement.ci_low, measurement.ci_high)
     if measurement.units is not None and not measurement.own_interval:
         ends = widen_ends(ends, bounds, measurement.value, measurement.n)
-    if not measurement.own_interval and ends[1] - ends[0] <= ROUNDING * max(map(abs, ends)):
+    if ends[1] - ends[0] <= ROUNDING * max(map(abs, ends)):
         ends = (math.nan, math.nan)
     low, high = limit_ends(ends, bounds, measurement.value)
     return replace(measurement, ci_low=low, ci_high=high)

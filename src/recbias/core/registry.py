@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 import sysconfig
 import traceback
@@ -19,6 +20,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, cast
 
+from recbias.core.docstrings import read_docstring
 from recbias.core.errors import (
     CODE_FAULTS,
     BrokenContract,
@@ -32,7 +34,7 @@ from recbias.core.errors import (
 from recbias.core.files import digest_file, has_file, read_input
 from recbias.core.machine import raise_shortage
 from recbias.core.packages import describe_missing
-from recbias.core.text import normalize_name, suggest
+from recbias.core.text import find_nearest, normalize_name, suggest
 
 _PACKAGE = Path(__file__).parents[1]
 _STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
@@ -70,7 +72,17 @@ class Registry:
             return name
         if spelling := self.find_spelling(name):
             return spelling
-        raise UnknownName(f"no {self.kind} is called {name!r}", remedy=suggest(name, self.names()))
+        remedy = suggest(name, self.names())
+        if self.kind == "metric" and not find_nearest(name, self.names()):
+            remedy = self.describe_mentions(name) or remedy
+        raise UnknownName(f"no {self.kind} is called {name!r}", remedy=remedy)
+
+    def describe_mentions(self, word: str) -> str:
+        """Return the plug-ins whose documentation has a word: self_information for ``novelty``."""
+        pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
+        found = [name for name in self.table if pattern.search(read_docstring(self.load(name)))]
+        text = f"these {self.kind}s have the word in their description: {', '.join(found)}"
+        return text if found else ""
 
     def find_spelling(self, name: str) -> str | None:
         """Return the registered spelling of a name, None if there is no such plug-in."""

@@ -49,6 +49,7 @@ from recbias.formats.identifiers import align_columns, encode, scatter, to_texts
 from recbias.formats.interactions import to_seconds
 from recbias.formats.json_files import read_json_lines
 from recbias.formats.tables import decode_dictionary, locate_row, read_parquet
+from recbias.formats.text_files import find_line, shorten
 
 FOLDER = Path(__file__).with_name("datasets")
 _IDS = ("user_id", "item_id")
@@ -143,9 +144,9 @@ class _Column:
     this order: ``expand`` makes a row of each part between such marks; ``match`` keeps what its
     group ``value`` matches (of parts, those that match); ``fallback`` is the column for an empty
     cell; ``split`` is the mark between several values; ``missing`` are values that mean none;
-    ``values`` are those of the codes from 0; ``labels`` are names for reports. Types: those of
-    ``Layout``; ``number`` (other text is missing); ``time`` (ISO 8601, or ``format``); ``list``
-    (of JSON, of which the ``first`` few are read); ``skip``.
+    ``values`` are those of the codes from 0; ``labels`` are names for reports; numbers outside a
+    ``range`` are missing. Types: those of ``Layout``; ``number`` (other text is missing); ``time``
+    (ISO 8601, or ``format``); ``list`` (of JSON, of which the ``first`` few are read); ``skip``.
     """
 
     name: str
@@ -161,6 +162,7 @@ class _Column:
     missing: Sequence[str] = ()
     values: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    range: Sequence[float] = ()
     format: str = ""
     unit: Literal["s", "ms"] = "s"
 
@@ -257,6 +259,11 @@ class _Table:
             kinds[column.sources[0]] = pa.list_(kind) if column.type == "list" else kind
         return pa.schema(kinds)
 
+    @property
+    def value_labels(self) -> dict[str, Mapping[str, str]]:
+        """The names of coded values by column and value."""
+        return {column.name: column.labels for column in self.columns if column.labels}
+
     def read(self, folder: Folder, keep: Callable[[Any], Any] = lambda rows: rows) -> Table:
         """Return the columns of the files, of the rows to ``keep``."""
         tables = [self._read_file(folder, name, keep) for name in self.files]
@@ -268,7 +275,8 @@ class _Table:
             names = [source for column in self.columns for source in column.sources]
             raw = read_parquet(path, list(dict.fromkeys(names)))
             plain = {name: decode_dictionary(raw[name]) for name in raw.column_names}
-            return Table(path, keep(self.convert(pa.table(plain))), partial(locate_row, path))
+            cells = keep(self.convert(pa.table(plain), path, folder))
+            return Table(path, cells, partial(locate_row, path))
         columns: Any = self.layout
         options: dict[str, Any] = {}
         if self.format != "delimited":
@@ -276,15 +284,19 @@ class _Table:
             columns = self.schema
             options = {"needed": [] if self.drop else ids, "is_python": self.format == "python"}
         name = str(path.relative_to(folder.path))
-        return folder.read(name, columns, keep=lambda raw: keep(self.convert(raw)), **options)
+        return folder.read(
+            name, columns, keep=lambda raw: keep(self.convert(raw, path, folder)), **options
+        )
 
-    def convert(self, raw: Any) -> Any:
+    def convert(self, raw: Any, path: Path, folder: Folder) -> Any:
         """Return the columns of some rows of a file."""
         raw = raw.drop_columns([column.name for column in self.columns if column.type == "skip"])
         for column in self.columns:
             raw = _expand(raw, column) if column.expand else raw
         for name, number in self.where.items():
             raw = raw.filter(pc.equal(raw[name], number))
+        for column in self.columns:
+            raw = _parse_times(raw, column, path, folder) if column.type == "time" else raw
         cells = {
             column.name: _convert(raw, column)
             for column in self.columns
@@ -305,6 +317,12 @@ class _Table:
             is_wrong = (codes < 0) | (codes >= names.size)
             table.refuse(is_wrong, f"{name} is not one of its {names.size} codes")
             columns[name] = names[codes]
+        for name, (low, high) in {x.name: x.range for x in self.columns if x.range}.items():
+            is_wrong = (columns[name] < low) | (columns[name] > high)
+            columns[name] = np.where(is_wrong, np.nan, columns[name])
+            if n := np.count_nonzero(is_wrong):
+                cells = f"{n:,} cell(s) of {name} outside {low} to {high}"
+                warn(f"{self.files[0]}: {cells} are taken as missing")
         return columns
 
 
@@ -318,6 +336,22 @@ def _expand(raw: Any, column: _Column) -> Any:
     return rows.append_column(column.sources[0], matches.drop_null())
 
 
+def _parse_times(raw: Any, column: _Column, path: Path, folder: Folder) -> Any:
+    """Return rows with their times; a row with a text that is no time is malformed."""
+    (name,) = column.sources
+    texts = raw[name]
+    times = column.parse_times(texts)
+    raw = raw.set_column(raw.column_names.index(name), name, times)
+    is_wrong = pc.and_(times.is_null(), pc.not_equal(pc.fill_null(texts, ""), "")).to_numpy()
+    if not is_wrong.any():
+        return raw
+    problem = f"the {column.name} {shorten(texts[int(is_wrong.argmax())].as_py())} is not a time"
+    rows = Table(path, raw, lambda row: find_line(path, texts[row].as_py()))
+    kept = rows.without(is_wrong, problem, folder.bad_lines)
+    folder.skipped[f"{path}: times"] = folder.skipped.get(f"{path}: times", 0) + kept.bad_lines
+    return kept.cells
+
+
 def _convert(raw: Any, column: _Column) -> Any:
     cells = raw[column.sources[0]]
     if column.type == "list":
@@ -329,8 +363,6 @@ def _convert(raw: Any, column: _Column) -> Any:
     if column.type == "number":
         texts = pd.Series(cells.to_pandas(), dtype=object)
         cells = pa.chunked_array([pa.array(pd.to_numeric(texts, errors="coerce"), pa.float64())])
-    if column.type == "time" and not pa.types.is_integer(cells.type):
-        cells = column.parse_times(cells)
     return pc.floor(pc.divide(cells, 1000)) if column.unit == "ms" else cells
 
 
@@ -443,7 +475,7 @@ class Declared:
             rows, user_codes, item_codes = rows.filter(rated), user_codes[rated], item_codes[rated]
             values = rows["rating"].to_numpy().astype(np.float32, copy=False)
         times, given = _read_times(rows, table.files[0]), self.gives()
-        items = Attributes(items.ids, items.frame.assign(**columns), "item")
+        items = replace(items, frame=items.frame.assign(**columns))
         return Dataset(
             Interactions(user_codes, item_codes, values, times, users.ids, items.ids),
             users if "users" in given else None,
@@ -508,8 +540,8 @@ class Declared:
     @property
     def value_labels(self) -> dict[str, Mapping[str, str]]:
         """The names of coded values by column and value, for reports."""
-        columns = (column for table in self.read_tables().values() for column in table.columns)
-        return {column.name: column.labels for column in columns if column.labels}
+        tables = self.read_tables().values()
+        return {name: labels for table in tables for name, labels in table.value_labels.items()}
 
     @property
     def fetch_name(self) -> str:
@@ -560,7 +592,8 @@ def _encode(
         own = own.take(~own[key].to_pandas().duplicated().to_numpy())
     ids, (codes, own_codes) = encode(rows[key], own[key])
     own.refuse_repeats(own_codes, lambda row: f"{ids.ids[own_codes[row]]!r} has a row already")
-    return codes, align_columns(own_codes, table.label(own), ids, kind)
+    attributes = align_columns(own_codes, table.label(own), ids, kind)
+    return codes, replace(attributes, value_labels=table.value_labels)
 
 
 def _read_first(column: Any, codes: Codes, n: int) -> AnyArray:

@@ -159,6 +159,13 @@ def read_first_line(path: Path) -> str:
     return next(iter(read_first_lines(path, 1)), "")
 
 
+def find_line(path: Path, text: str) -> str:
+    """Return ``file:line`` of the first line with a text; the file if none has it as it is."""
+    with open_binary(path) as lines:
+        numbers = (number for number, line in enumerate(lines, 1) if text.encode() in line)
+        return f"{path}:{number}" if (number := next(numbers, 0)) else str(path)
+
+
 def split_line(line: str, delimiter: str, where: str = "") -> list[str]:
     r"""Return the cells of a line; cells may be quoted, or between tabs begin with a quote.
 

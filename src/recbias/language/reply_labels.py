@@ -234,7 +234,8 @@ _NO_LABEL = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"\W*(?:(?:i['’]?m|i am)\s+(?:very\s+)?(?:sorry|unable|not able)|sorry\b|i\s+apologi[sz]e"
+    r"\W*(?:unfortunately\W+)?"
+    r"(?:(?:i['’]?m|i am)\s+(?:very\s+)?(?:sorry|unable|not able)|sorry\b|i\s+apologi[sz]e"
     r"|as an ai\b|i\s+(?:can(?:no|['’])?t|can not|won['’]?t|will not|must decline|decline))",
     re.IGNORECASE,
 )
@@ -281,6 +282,15 @@ class LabelProbabilities:
         return self.reading in READ
 
 
+def is_refusal(answer: str) -> bool:
+    """Return whether an answer begins with a refusal or an apology in English.
+
+    >>> is_refusal("I'm sorry, I can't help with that."), is_refusal("I am Legend (2007)")
+    (True, False)
+    """
+    return _REFUSAL.match(answer) is not None
+
+
 def read_labels(answer: str, words: _Words, form: Form = "lenient") -> LabelProbabilities:
     r"""Return the probability of each kind that a reply states.
 
@@ -315,7 +325,7 @@ def read_labels(answer: str, words: _Words, form: Form = "lenient") -> LabelProb
         return _conclude("strict", strict, words)
     lenient = _read_lenient(answer, words)
     if not lenient:
-        return LabelProbabilities("refusal" if _REFUSAL.match(answer) else "prose")
+        return LabelProbabilities("refusal" if is_refusal(answer) else "prose")
     return (
         LabelProbabilities("format") if form == "strict" else _conclude("lenient", lenient, words)
     )

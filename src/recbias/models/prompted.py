@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -27,6 +27,7 @@ from recbias.language.prompts import (
     find_mitigation,
 )
 from recbias.language.replies import ReplyOutcomes, index_said_titles, resolve_replies
+from recbias.language.reply_labels import is_refusal
 from recbias.language.titles import (
     CatalogueTitles,
     index_titles,
@@ -154,7 +155,8 @@ def request_titles(
 ) -> tuple[list[ChatReply], list[ParsedReply]]:
     """Return the reply to each request, and the titles that it proposes, at most ``k``.
 
-    Replies to repeated requests are compared by these titles, besides by their text.
+    Replies to repeated requests are compared by these titles, besides by their text. An apology
+    without a title is a refusal.
     """
     is_title = catalogue.holds if catalogue else None
 
@@ -163,7 +165,16 @@ def request_titles(
         return [(normalize_title(proposal.title), proposal.year) for proposal in proposals]
 
     replies = complete(requests, llm, read=read_titles)
-    return replies, [parse_reply(reply.answer, k, is_title) for reply in replies]
+    parsed = [parse_reply(reply.answer, k, is_title) for reply in replies]
+    refused = {
+        n for n, each in enumerate(parsed) if each.is_prose and is_refusal(replies[n].answer)
+    }
+    if refused:
+        warn(f"{len(refused):,} of {len(replies):,} replies refuse in words: empty lists")
+    return [
+        replace(reply, outcome="refusal") if n in refused else reply
+        for n, reply in enumerate(replies)
+    ], parsed
 
 
 def make_responses(

@@ -115,9 +115,16 @@ def _read_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, s
     path, named = tables.folder / "per_unit.parquet", list[dict[Any, Any]]()
     if has_file(path):
         named = read_parquet(path, ["metric", "k"]).drop_duplicates().to_dict("records")
-    names = {format_title(str(row["metric"]), row["k"]): row["metric"] for row in named}
+    definitions = {entry["metric"]: entry for entry in tables.manifest["metrics"]}
+    names = {
+        format_title(str(row["metric"]), row["k"]): row["metric"]
+        for row in named  # those of a log are ratios, to which a unit has a contribution only
+        if "log" not in definitions.get(row["metric"], {}).get("needs", ())
+    }
     if not names:
-        raise MissingEvidence("no metric of the run has a value for each user, prompt or sentence")
+        message = "no metric of the run has a value for each user, prompt or sentence"
+        message += ": those of a log are ratios over its impressions" * bool(named)
+        raise MissingEvidence(message)
     wanted = next(iter(names)) if metric is None else _find(metric, [*names], "metric")
     columns, where = [*TEXTS, "seed", "fold", "k", "value"], ("metric", [names[wanted]])
     rows = read_parquet(path, columns, where=where)
@@ -126,7 +133,6 @@ def _read_scores(tables: RunTables, metric: str | None) -> tuple[pd.DataFrame, s
         raise MissingEvidence(f"no unit has a value of {wanted}")
     if (cutoff := wanted.rpartition("@")[2]).isdigit() and len(rows["k"].unique()) > 1:
         rows = rows[rows["k"] == int(cutoff)]
-    definitions = {entry["metric"]: entry for entry in tables.manifest["metrics"]}
     return rows, str(definitions.get(names[wanted], {}).get("direction", "none"))
 
 

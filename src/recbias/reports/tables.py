@@ -160,14 +160,19 @@ def _collect_missing_outputs(run: RunTables) -> _MissingOutputs:
 
 
 def describe_missing_outputs(run: RunTables) -> list[str]:
-    """Return a sentence for each metric that is undefined for some models."""
+    """Return a sentence on the metrics that are undefined for the same models."""
     models: dict[tuple[str, str], list[str]] = defaultdict(list)
     for (title, model), outputs in _collect_missing_outputs(run).items():
         models[title, outputs].append(model)
+    titles: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for (title, outputs), names in models.items():
+        titles[(outputs, *names)].append(make_heading(title))
     return [
-        f"{make_heading(title)} is undefined for {', '.join(names)}, "
+        f"{'; '.join(headings[:_MAX_COUNTS])}"
+        f"{f' and {len(headings) - _MAX_COUNTS:,} more metrics' * (len(headings) > _MAX_COUNTS)} "
+        f"{'is' if len(headings) == 1 else 'are'} undefined for {', '.join(names)}, "
         f"which {'provides' if len(names) == 1 else 'provide'} no {outputs}."
-        for (title, outputs), names in models.items()
+        for (outputs, *names), headings in titles.items()
     ]
 
 

@@ -231,8 +231,8 @@ def count_requests(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
 
     Returns:
         A row for each, over all data contexts, each request once: ``model``, ``REQUEST_COUNTS``,
-        ``money`` (by the prices of the spec; None without prices) and ``problem``: why the
-        numbers are not known and None, else None.
+        ``money`` (by the prices of the spec; None without prices), ``most``, how many its budget
+        allows, and ``problem``: why the numbers are not known and None, else None.
     """
     rows: list[dict[str, Any]] = []
     sent: set[str] = set()
@@ -259,7 +259,8 @@ def count_requests(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
         money = None
         if all(request.money is not None for request in requests.values()):
             money = sum(request.money or 0.0 for request in missing)
-        row = dict(zip((*REQUEST_COUNTS, "money"), (*totals, money), strict=True))
+        most = min((each.most for each in missing if each.most is not None), default=None)
+        row = dict(zip((*REQUEST_COUNTS, "money", "most"), (*totals, money, most), strict=True))
         known = dict.fromkeys(row) if problem else row
         rows.append({"model": label, **known, "problem": problem})
         sent |= requests.keys()

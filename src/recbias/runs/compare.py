@@ -456,7 +456,7 @@ def _is_of_queries(definition: Mapping[str, Any]) -> bool:
 def _share_units(a: RunFrames, b: RunFrames) -> dict[_Key, _SharedUnits]:
     units_a, units_b = (_read_units(run) for run in (a, b))
     shared = {}
-    for key in units_a.keys() & units_b.keys():
+    for key in [key for key in units_a if key in units_b]:  # in an order that every process has
         pair = (units_a[key], units_b[key])
         if not pair[0].index.equals(pair[1].index):
             if not all(units.index.is_unique for units in pair):
@@ -497,7 +497,7 @@ def _match_replicates(a: RunFrames, b: RunFrames) -> Mapping[_Key, _SharedReplic
     """Return the bootstrap samples of each metric value, if both runs have the same queries."""
     samples_a, samples_b = (_split_values(run.replicates, ["queries", "df"]) for run in (a, b))
     shared = {}
-    for key in samples_a.keys() & samples_b.keys():
+    for key in [key for key in samples_a if key in samples_b]:
         pair = (samples_a[key], samples_b[key])
         if len({series.index[0][0] for series in pair}) == 1 and pair[0].size == pair[1].size:
             values: FloatArray = np.stack([series.to_numpy(np.float64) for series in pair])

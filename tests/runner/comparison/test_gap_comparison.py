@@ -168,3 +168,10 @@ def test_values_of_all_queries_are_not_compared_where_the_queries_differ() -> No
     table = compare_runs(pair_runs(runs)).set_index("metric")
     assert table["difference"].isna().to_dict() == {"M": False, "M gap": True, "C": True}
     assert (table.loc["M", "value_a"], table.loc["M", "value_b"]) == (1.0, 1.0)
+
+
+def test_groups_stand_in_the_order_of_the_file() -> None:
+    """The samples of a simultaneous test depend on the order, and that of a set on the process."""
+    groups = {f"age={age}": {f"u{age}": float(age)} for age in range(20)}
+    (pair,) = pair_runs([make_run("a", groups), make_run("b", groups)])
+    assert [key[6] for key in pair.units] == [*groups]
