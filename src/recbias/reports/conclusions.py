@@ -239,16 +239,15 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
 
 
 def _add_unserved(question: Question, answer: _Answer) -> _Answer:
-    """Return an answer on groups that says how many queries have an empty list, if it counts."""
+    """Return an answer on groups that says how many queries have an empty list and count as 0."""
     if not question.unserved:
         return answer
-    zero = ", which count as 0" * (question.metric.name in views.ACCURACY)
-    texts = [f"{question.unserved} have empty lists{end}." for end in (zero, "")]
-    for text in texts:
-        sentence = f"{answer.sentence.removesuffix('.')}; {text}"
-        if len(sentence.split()) <= _LONGEST:
-            return answer._replace(sentence=sentence)
-    return answer._replace(more=(_start(texts[0]), *answer.more))
+    fact = f"{question.unserved} have empty lists"
+    start = f"{answer.sentence.removesuffix('.')}; {fact}"
+    sentence = _fit([f"{start}, which count as 0.", f"{start}.", ""])
+    if sentence:
+        return answer._replace(sentence=sentence)
+    return answer._replace(more=(f"{_start(fact)}, which count as 0.", *answer.more))
 
 
 def _join_served(

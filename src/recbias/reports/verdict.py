@@ -403,7 +403,7 @@ def _make_gap_tile(row: Row, name: str, question: Question, gap: Row | None) -> 
         value, low, high = gap["value"], gap["ci_low"], gap["ci_high"]
         is_largest = math.isclose(value, abs(row["difference"]), rel_tol=1e-6)
         note = f"highest: {names[0]}, lowest: {names[1]}" * is_largest
-    elif by:
+    elif by and is_named:
         what, note = f"{question.name} {' minus '.join(map(get_label_value, names))}", f"by {by}"
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
     label = f"{to_line(row['model'])}: {what}"

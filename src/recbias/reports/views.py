@@ -793,7 +793,7 @@ class Question:
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
         served: The comparisons of all models over the queries that all of them have a list for.
-        unserved: Of groups, how many queries lack a list of some model: ``9 of 20 users``.
+        unserved: Of groups' accuracy, how many queries lack a list of a model: ``9 of 20 users``.
     """
 
     metric: Definition
@@ -934,18 +934,19 @@ def _ask(run: RunTables, comparisons: Sequence[Comparisons]) -> Question:
         ),
         estimates={**_list_sides(first), **estimates} if metric.gap else estimates,
         served=served[0] if served and overall else None,
-        unserved="" if first.compares_models else _count_unserved(run, first, unit),
+        unserved=_count_unserved(run, first, unit) if first.between == "groups" else "",
     )
 
 
 def _count_unserved(run: RunTables, comparisons: Comparisons, unit: str) -> str:
-    """Return how many queries lack a list of some model; blank if none, or none that has a value.
+    """Return how many queries lack a list of some model, and count as 0; blank if none does.
 
     The metric without groups says so. Of several seeds or folds there is no number.
     """
     metric, settings = comparisons.metric, _drop_grouping(comparisons.metric)
     for title, plain in collect_definitions(run).items():
-        if plain.name == metric.name and not plain.by and _drop_grouping(plain) == settings:
+        is_plain = plain.name == metric.name in ACCURACY and not plain.by
+        if is_plain and _drop_grouping(plain) == settings:
             rows = _index_estimates(run).get((comparisons.place, title), {})
             of = {group: row["n"] for (_, group, target), row in rows.items() if not target}
             if SERVED in of and ALL in comparisons.place[1:]:
