@@ -191,6 +191,29 @@ def test_values_on_opposite_sides_of_0_are_not_nearer_because_they_differ(tmp_pa
     assert conclusion.detail == reason
 
 
+def test_without_the_interval_of_the_sum_models_differ_and_none_is_said_to_be_equal(
+    tmp_path: Path,
+) -> None:
+    metric, means = "gini_difference", {"x": -0.2, "y": -0.02}
+    values = [state_around(*item) | {"metric": metric} for item in means.items()]
+    values[0]["n"] = 90
+    values += [state(*item, metric, group=SERVED, n=70) for item in means.items()]
+    pairs = [
+        compare("x", "y", (-0.2, -0.02), 0.01, group=group, significant=True, metric=metric)
+        for group in ("", SERVED)
+    ]
+    metrics = [{**NEAREST, "metric": metric, "name": metric}]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, pairs, metrics))
+    assert conclusion.sentence == (
+        "For the 70 of 100 users with lists of all models, popularity bias (Gini) differs between "
+        "models: x -0.2000 and y -0.0200."
+    )
+    assert conclusion.more[0].startswith(
+        "Over all users with a value, y has its popularity bias (Gini) nearer to 0 than x: -0.0200"
+    )
+    assert conclusion.detail.endswith("; whether distances from 0 differ is not known.")
+
+
 def test_the_best_model_is_the_best_beside_a_better_baseline(tmp_path: Path) -> None:
     values = {"Random": 0.9, "x": 0.1, "y": 0.2, "z": 0.5}
     sure = {"significant": True, "p_adjusted": 0.001}
