@@ -91,6 +91,17 @@ def test_columns_of_numbers_are_left_out_of_a_narrow_terminal(
     assert text.endswith(note if names else "3.000")
 
 
+@pytest.mark.parametrize("width", range(60, 120, 3))
+def test_numbers_are_whole_at_every_width(width: int) -> None:
+    gaps = ("nDCG, gap by gender", "nDCG, gap by history_length in 4 quantiles")
+    titles = ("nDCG", *gaps, *(gap.replace("gap", "ratio of groups") for gap in gaps))
+    numbers = ("0.3194 abcef", "0.1111", "0.2184 bcdef", "0.2222", "0.3333")
+    columns = (Column("model"), *(Column(title, numeric=True) for title in titles))
+    lines = render(Table("", columns, ((Cell("EASE"), *map(Cell, numbers)),)), width)
+    at = next(at for at, line in enumerate(lines) if "─" in line)
+    assert {*lines[at + 1].split()} <= {"EASE", *" ".join(numbers).split()}
+
+
 FIT = StageRecord(
     *("fit ItemKNN", "fit", "0" * 64),
     dataset="demo",

@@ -208,10 +208,10 @@ def _print_grid(grid: Grid, console: Console) -> None:
         numbers = [column.title for column in grid.columns if column.numeric][:0:-1]
         numbers.sort(key=lambda title: title not in _FIRST_LEFT_OUT)
         shown, omitted = grid, list[str]()
-        while (fits := _WIDE.measure(_lay_out(shown)).minimum <= console.width) < bool(numbers):
+        while (fits := _WIDE.measure(_lay_out(shown, 0)).minimum <= console.width) < bool(numbers):
             omitted.append(numbers.pop(0))
             shown = shown.select(*({column.title for column in shown.columns} - {*omitted}))
-        console.print(_lay_out(shown, is_rigid=fits))
+        console.print(_lay_out(shown, console.width if fits else None))
         if omitted:
             names = [column.title for column in grid.columns if column.title in omitted]
             text = "; ".join(names[:_MOST_NAMES])
@@ -220,7 +220,7 @@ def _print_grid(grid: Grid, console: Console) -> None:
             grid = replace(grid, notes=(*grid.notes, note))
     else:  # at its full width without trailing blanks
         with _WIDE.capture() as capture:
-            _WIDE.print(_lay_out(grid))
+            _WIDE.print(_lay_out(grid, _WIDE.width))
         lines = capture.get().splitlines()
         console.out("\n".join(line.rstrip() for line in lines), highlight=False)
         notes = tuple(note for note in grid.notes if not note.startswith("Bold:"))
@@ -229,32 +229,49 @@ def _print_grid(grid: Grid, console: Console) -> None:
         console.print(Text(note, style="dim"), soft_wrap=not console.is_terminal)
 
 
-def _lay_out(grid: Grid, *, is_rigid: bool = True) -> Any:
-    """Return a table of rich, whose numbers and words stay whole if it is rigid."""
+def _lay_out(grid: Grid, width: int | None) -> Any:
+    """Return a table of rich, whose numbers and words stay whole unless the width is None."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    columns = []
+    columns, least, most = [], list[int](), list[int]()
     for at, column in enumerate(grid.columns):
         mark = max((len(row[at].mark) for row in grid.rows), default=0)
         columns.append([_render_cell(row[at], mark) for row in grid.rows])
         texts = [text.plain for text in columns[-1]]
         words = " ".join([column.title, *([] if column.numeric else texts)]).split()
-        least = min(max(map(cell_len, words), default=0), _LONGEST_WORD)
+        least.append(min(max(map(cell_len, words), default=0), _LONGEST_WORD))
         if column.numeric:
-            least = max(least, *map(cell_len, texts), 0)
+            least[-1] = max(least[-1], *map(cell_len, texts), 0)
+        most.append(max(map(cell_len, [column.title, *texts])))
+    room = 0 if width is None else width - 2 * (len(columns) - 1)
+    widths = _narrow(most, least, room)
+    for column, own in zip(grid.columns, widths, strict=True):
         table.add_column(
             Text(column.title),
             justify="right" if column.numeric else "left",
             vertical="bottom",
             overflow="fold",
             no_wrap=False,
-            min_width=least if is_rigid else None,
+            width=None if width is None else own,
         )
     for cells in zip(*columns, strict=True):
         table.add_row(*cells)
     return table
+
+
+def _narrow(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return the widths of columns that fit into the room, the widest narrowed first.
+
+    >>> _narrow([30, 20, 7], [4, 18, 7], 40)
+    [15, 18, 7]
+    """
+    widths = [*widths]
+    while sum(widths) > room and any(a > b for a, b in zip(widths, least, strict=True)):
+        wider = [at for at, own in enumerate(widths) if own > least[at]]
+        widths[max(wider, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def _render_cell(cell: Cell, mark_width: int) -> Text:

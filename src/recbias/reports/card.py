@@ -170,6 +170,7 @@ def _list_groups(estimates: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _count_undefined(estimates: pd.DataFrame) -> dict[str, float]:
     """Return the number of undefined values of each metric that has some."""
+    estimates = estimates[estimates["group"] != SERVED]  # which the values over all queries hold
     titles = [*map(views.format_title, estimates["metric"], estimates["k"])]
     counts = estimates["undefined"].groupby(titles, sort=False).sum()
     return {str(title): float(count) for title, count in counts.items() if count > 0}

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from recbias.core.errors import DataError
+from recbias.core.measures import SERVED
 from recbias.reports.card import (
     Card,
     build_card,
@@ -18,6 +19,7 @@ from recbias.reports.card import (
 from recbias.reports.render import Content
 from recbias.reports.run import read_run
 from recbias.reports.write import write_reports
+from support.hand_worked_runs import state, write_run
 from support.run_folders import HOSTILE, RunSpec, make_run
 
 
@@ -60,6 +62,12 @@ def test_limits_are_explained(folder: Path, card: Card) -> None:
         "- Undefined values, excluded from the means: nDCG@10 3.",
         "- 2 estimates of a target: only in metrics.csv.",
     ]
+
+
+def test_values_of_users_served_by_all_models_are_not_counted_twice(tmp_path: Path) -> None:
+    groups = (("", 6), (SERVED, 6))
+    rows = [state("a", 0.1, group=group, undefined=n) for group, n in groups]
+    assert build_card(write_run(tmp_path, rows)).limits["undefined"] == {"nDCG@10": 6.0}
 
 
 def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
