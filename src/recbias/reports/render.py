@@ -116,7 +116,8 @@ def count_asked(run: RunTables) -> str:
     """Return how many users, prompts or sentences are asked: ``600 users``; blank if unknown."""
     counts: dict[str, int] = {}
     for queries in run.manifest.get("queries", []):
-        counts[queries["unit"]] = max(counts.get(queries["unit"], 0), queries["asked"])
+        asked = queries["asked"] * (queries.get("parameters") or {}).get("folds", 1)
+        counts[queries["unit"]] = max(counts.get(queries["unit"], 0), asked)
     return ", ".join(format_count(n, unit) for unit, n in counts.items() if n)
 
 
