@@ -188,18 +188,19 @@ def _count_undefined(
     the counts of the groups. Models without the outputs that a metric needs are not counted;
     ``headings`` are those of the metrics by title.
     """
+    missing = _collect_missing_outputs(run)
     counts: dict[str, dict[str, float]] = {title: {} for title in headings}
     totals: dict[str, dict[str, float]] = {title: {} for title in headings}
     for title in headings:
-        single = views.list_single(run)[title]
-        counted = [row for row in single if (row["group"], row["target"]) in parts]
+        counted = [
+            row
+            for row in views.list_single(run)[title]
+            if (row["group"], row["target"]) in parts and (title, row["model"]) not in missing
+        ]
         for (model, _), (undefined, n) in _sum_values(counted, add).items():
             totals[title][model] = max(totals[title].get(model, 0), undefined + n)
             if undefined > 0:
                 counts[title][model] = max(counts[title].get(model, 0), undefined)
-    for title, model in _collect_missing_outputs(run):
-        for of_models in (counts.get(title, {}), totals.get(title, {})):
-            of_models.pop(model, None)
     by_counts: dict[str, list[str]] = {}
     for title, of_models in counts.items():
         texts = [f"{count:,.0f} for {model}" for model, count in of_models.items()]
