@@ -191,6 +191,29 @@ def test_values_on_opposite_sides_of_0_are_not_nearer_because_they_differ(tmp_pa
     assert conclusion.detail == reason
 
 
+def test_without_the_interval_of_the_sum_models_differ_and_none_is_said_to_be_equal(
+    tmp_path: Path,
+) -> None:
+    metric, means = "gini_difference", {"x": -0.2, "y": -0.02}
+    values = [state_around(*item) | {"metric": metric} for item in means.items()]
+    values[0]["n"] = 90
+    values += [state(*item, metric, group=SERVED, n=70) for item in means.items()]
+    pairs = [
+        compare("x", "y", (-0.2, -0.02), 0.01, group=group, significant=True, metric=metric)
+        for group in ("", SERVED)
+    ]
+    metrics = [{**NEAREST, "metric": metric, "name": metric}]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, pairs, metrics))
+    assert conclusion.sentence == (
+        "For the 70 of 100 users with lists of all models, popularity bias (Gini) differs between "
+        "models: x -0.2000 and y -0.0200."
+    )
+    assert conclusion.more[0].startswith(
+        "Over all users with a value, y has its popularity bias (Gini) nearer to 0 than x: -0.0200"
+    )
+    assert conclusion.detail.endswith("; whether distances from 0 differ is not known.")
+
+
 def test_the_best_model_is_the_best_beside_a_better_baseline(tmp_path: Path) -> None:
     values = {"Random": 0.9, "x": 0.1, "y": 0.2, "z": 0.5}
     sure = {"significant": True, "p_adjusted": 0.001}
@@ -430,3 +453,25 @@ def test_a_significant_answer_on_groups_follows_that_on_a_named_pair(tmp_path: P
         *("nDCG(by=age)@10", "nDCG(by=gender)@10", "nDCG@10")
     ]
     assert [item.n_significant for item in others] == [0]  # a baseline alone has a difference
+
+
+def test_of_several_pairs_the_power_is_that_of_one_which_is_named(tmp_path: Path) -> None:
+    rows = [
+        contrast("x", half, a=f"gender={a}", b=f"gender={b}", p=p, p_adjusted=p)
+        for a, b, half, p in (("F", "M", 0.3, 0.2), ("F", "X", 0.9, 0.7))
+    ]
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, *rows, models=["x"]))
+    assert "or more between gender=F and gender=M with x would have been" in conclusion.detail
+    assert "p 0.2, 100 users" in conclusion.detail
+
+
+@pytest.mark.parametrize("name", ["nDCG", "APLT"])
+def test_empty_lists_that_count_as_0_are_said_of_groups(tmp_path: Path, name: str) -> None:
+    metric = {**BY_GENDER, "name": name}
+    run = write_groups(tmp_path, contrast("x", 0.3), models=["x"], metric=metric)
+    values = [state("x", 0.2, n=60), state("x", 0.4, group=SERVED, n=20), *to_records(run.metrics)]
+    metrics = [{**NDCG, "name": name, "parameters": {"k": 10}}, metric]
+    run = write_run(tmp_path, values, to_records(run.significance), metrics)
+    (sentence,) = (item.sentence for item in collect_conclusions(run) if item.kind == "groups")
+    said = "; 40 of 60 users have empty lists, which count as 0."
+    assert sentence.endswith(said) == (name == "nDCG")

@@ -256,7 +256,16 @@ def test_the_tile_of_a_gap_has_the_interval_of_the_gap(tmp_path: Path) -> None:
     values, tests = [*to_records(run.metrics), row], to_records(run.significance)
     (tile,) = build_verdict(write_run(tmp_path, values, tests, [BY_GENDER, gap])).tiles
     assert (tile.label, tile.value) == ("EASE: gap of nDCG by gender", "0.1000 [0.0500, 0.1500]")
-    assert tile.note == "gender=M minus gender=F"
+    assert tile.note == "highest: gender=M, lowest: gender=F"  # the interval has no sign
+
+
+def test_the_tile_of_a_named_pair_is_the_difference_that_is_tested(tmp_path: Path) -> None:
+    pairs = {**BY_GENDER["parameters"], "pairs": [["F", "M"]]}
+    metric = {**BY_GENDER, "parameters": pairs}
+    run = write_groups(tmp_path, contrast("x", 0.3), models=["x"], metric=metric)
+    (tile,) = build_verdict(run).tiles
+    assert (tile.label, tile.note) == ("x: nDCG F minus M", "by gender")
+    assert tile.value == "-0.1000 [-0.4000, 0.2000]"
 
 
 def test_a_run_without_values_says_so(tmp_path: Path) -> None:

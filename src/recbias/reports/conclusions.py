@@ -7,6 +7,7 @@ sentence has at most 25 words where names allow it; how it was found stands besi
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -66,6 +67,13 @@ def _start(text: str) -> str:
     """Return a sentence that starts with a capital; a symbol stays as it is: ``nDCG``."""
     first = text.partition(" ")[0]
     return text[0].upper() + text[1:] if first.isalpha() and first.islower() else text
+
+
+def _continue(text: str, name: str) -> str:
+    """Return a sentence on a metric of a name as the end of one, without its capital."""
+    if text.startswith(_start(name)):
+        return name + text[len(name) :]
+    return re.sub("^(No|Baselines|Whether) ", lambda match: match[0].lower(), text)
 
 
 def _combine(*parts: str) -> str:
@@ -134,7 +142,10 @@ def _add_mean(name: str, row: Row, side: str) -> str:
 
 
 def _describe_power(question: Question, rows: Sequence[Row]) -> str:
-    """Return what comparisons of a question that are not significant could have found."""
+    """Return what comparisons of a question that are not significant could have found.
+
+    Of several pairs of groups, which differ in size, that with the smallest p-value could.
+    """
     if not rows:
         return ""
     if all(row["difference"] == 0 for row in rows):
@@ -142,15 +153,20 @@ def _describe_power(question: Question, rows: Sequence[Row]) -> str:
     if all(map(lacks_spread, rows)):
         size, n = _state_size(rows[0]), _count(rows[0]["n"], question.units or "unit")
         return f"The difference is {size} throughout, but {n} are too few for significance."
+    pair = ""
+    if question.between == "groups" and len({frozenset((row["a"], row["b"])) for row in rows}) > 1:
+        row = min(rows, key=lambda row: float(row["p_adjusted"]))
+        rows, sides = [row], (_name_side(question, row, side) for side in "ab")
+        pair = f" between {' and '.join(sides)} with {to_line(row['model'])}"
     detectable = _find_detectable(rows)
     if math.isnan(detectable):
         return ""
     low, high = read_bounds(question.metric.values)
     if detectable > high - low:
-        return f"Not even a difference of {high - low:g} would have been detected reliably."
+        return f"Not even a difference of {high - low:g}{pair} would have been detected reliably."
     places = count_decimals([detectable])
     text = format_value(detectable, min(places, 4) if detectable >= 0.01 else places)
-    return f"A difference of {text} or more would have been detected in 80 of 100 such runs."
+    return f"A difference of {text} or more{pair} would have been detected in 80 of 100 such runs."
 
 
 def _find_detectable(rows: Sequence[Row]) -> float:
@@ -227,28 +243,48 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
         replace(question, served=None, comparisons=comparisons, estimates=estimates)
     )
     everybody = [row for (_, group, _), row in question.estimates.items() if not group]
-    return _join_served(whole, part, everybody, [*estimates.values()], question.unit)
+    of_served, names = [*estimates.values()], {"name": question.name, "unit": question.unit}
+    return _join_served(whole, part, everybody, of_served, **names)
+
+
+def _add_unserved(question: Question, answer: _Answer) -> _Answer:
+    """Return an answer on groups that says how many queries have an empty list and count as 0."""
+    if not question.unserved:
+        return answer
+    fact = f"{question.unserved} have empty lists"
+    start = f"{answer.sentence.removesuffix('.')}; {fact}"
+    sentence = _fit([f"{start}, which count as 0.", f"{start}.", ""])
+    if sentence:
+        return answer._replace(sentence=sentence)
+    return answer._replace(more=(f"{_start(fact)}, which count as 0.", *answer.more))
 
 
 def _join_served(
-    whole: _Answer, part: _Answer, rows: Sequence[Row], served: Sequence[Row], unit: str
+    whole: _Answer,
+    part: _Answer,
+    rows: Sequence[Row],
+    served: Sequence[Row],
+    *,
+    name: str,
+    unit: str,
 ) -> _Answer:
     """Return the answer for the queries that all models have a list for, beside that for all.
 
     Over several seeds or folds n is that of one of them, so the number is left out.
     """
-    if any(ALL in {row["seed"], row["fold"]} for row in served):
-        everybody = units = format_count(2, unit or "query").partition(" ")[2]
-    else:
+    noun = everybody = units = format_count(2, unit or "query").partition(" ")[2]
+    if not any(ALL in {row["seed"], row["fold"]} for row in served):
         n, total = (max(float(row["n"]) for row in each) for each in (served, rows))
         everybody = format_count(total, unit or "query")
         units = f"{n:,.0f} of {everybody}"
     if len({row["n"] for row in rows}) > 1:
-        everybody = "with a value"
-    own, total_sentence = (each.sentence.replace("No s", "no s", 1) for each in (part, whole))
+        everybody = f"{noun} with a value"
+    texts = (part.sentence, *whole.more, whole.sentence)
+    own, *others = (_continue(text, name) for text in texts)
     sentence = f"For the {units} with lists of all models, {own}"
-    more = (*whole.more, f"Over all {everybody}, {total_sentence}")
-    return part._replace(sentence=sentence, more=more)
+    return part._replace(
+        sentence=sentence, more=tuple(f"Over all {everybody}, {text}" for text in others)
+    )
 
 
 def _write_no_difference(question: Question) -> _Answer:
@@ -519,6 +555,8 @@ def _write_no_winner(question: Question) -> _Answer:
     places = count_decimals(map(question.get_value, models))
     values = [f"{name} {format_value(question.get_value(name), places)}" for name in models]
     sentence = f"No model is shown to have {comparative} than another"
+    if any(views.is_significant(row) and math.isnan(row["reach"]) for row in rows):
+        sentence = _start(f"{question.name}{question.where} differs between models")
     texts = [f"{sentence}: {join_names(values)}.", f"{sentence}."]
     return _Answer(_fit(texts), _describe_missed(question, rows))
 
@@ -551,7 +589,10 @@ def _describe_missed(question: Question, rows: Sequence[Row]) -> str:
     if row not in unknown:
         return _combine(_describe_test(question, row), power)
     what = "; the test and the means disagree on the better side."
-    if question.metric.direction == "zero":
+    if question.metric.direction == "zero" and math.isnan(row["reach"]):
+        size = _state_size(row, signed=True)
+        what = f", of the signed difference {size}; whether distances from 0 differ is not known."
+    elif question.metric.direction == "zero":
         total, reach = (
             format_value(value, _count_places(row))
             for value in (row["mean_a"] + row["mean_b"], row["reach"])
@@ -684,7 +725,8 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
         answer = _describe_overall(run, metric, overall or rows, where)
         if overall and served:
             part = _describe_overall(run, metric, served, where)
-            answer = _join_served(answer, part, overall, served, name_unit(run, metric))
+            names = {"name": _name(run, title), "unit": name_unit(run, metric)}
+            answer = _join_served(answer, part, overall, served, **names)
         control = [row for row in every if row["target"] == "control" and not row["group"]]
         if control and overall and not has_effects:
             values = [format_value(row["value"], 4) for row in control]
@@ -844,7 +886,8 @@ def _conclude(question: Question) -> Conclusion:
     undecided = [
         row for row in rows if not views.is_significant(row) and row["model"] not in decided
     ]
-    test, answer, facts = question.comparisons[0].rows[0], _write_answer(question), {}
+    test, facts = question.comparisons[0].rows[0], {}
+    answer = _add_unserved(question, _write_answer(question))
     if significant:
         row = question.leads[0]
         names = ("model", "a", "b", "mean_a", "mean_b", "difference", "ci_low", "ci_high")

@@ -766,6 +766,12 @@ def _measure_gaps(
     return cells
 
 
+_ONLY = {
+    "pairs": "only the named pairs are tested",
+    "reference_group": "only differences from the reference group are tested",
+}
+
+
 def _explain_groups(
     metric: Definition, rows: Sequence[Row], tests: Sequence[Comparisons], *, has_gaps: bool
 ) -> list[str]:
@@ -780,7 +786,9 @@ def _explain_groups(
     if has_gaps:
         least = metric.min_group
         of = f" with n of at least {least:,}" if least else ""
-        mark = f"; *: significant ({views.describe_methods(tests)})" if tests else ", not tested"
+        only = [text for key, text in _ONLY.items() if metric.parameters.get(key)]
+        mark = "; ".join([*only, views.describe_methods(tests)] if tests else [])
+        mark = f"; *: significant ({mark})" if tests else ", not tested"
         notes.append(f"Gap: the largest minus the smallest mean of the groups{of}{mark}.")
         sizes = {row["group"]: row["n"] for row in rows if not row["n"] < least}
         few = [*np.array([*sizes])[mark_few_beside_many(np.array([*sizes.values()]))]]

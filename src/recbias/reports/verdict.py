@@ -21,7 +21,7 @@ from recbias.reports import views
 from recbias.reports.conclusions import Conclusion, concerns_groups, split_conclusions
 from recbias.reports.published import compare_published, list_absent_systems, read_source
 from recbias.reports.run import RunTables, to_records
-from recbias.reports.views import Row, collect_questions
+from recbias.reports.views import Question, Row, collect_questions
 from recbias.reports.wording import (
     count_decimals,
     describe_limit,
@@ -29,6 +29,7 @@ from recbias.reports.wording import (
     format_estimate,
     format_p_value,
     format_value,
+    get_label_value,
     join_names,
     name_group,
     to_line,
@@ -363,15 +364,18 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
     ]
     if subject == "groups" and questions:
         first = questions[0]
-        named = first.metric.parameters.keys() & {"pairs", "reference_group"}
-        gaps = {} if named else views.find_gaps(run, first.metric, findings[0].dataset)
+        gaps = (
+            {}
+            if first.metric.is_of_named
+            else views.find_gaps(run, first.metric, findings[0].dataset)
+        )
         largest = sorted(first.rows, key=lambda row: float(abs(row["difference"])))
         strongest = {row["model"]: row for row in (largest if gaps else reversed(first.rows))}
         name = (
             views.name_metric(run, first.metric).partition(", gap")[0].replace(" gap by ", " by ")
         )
         tiles = [
-            _make_gap_tile(strongest[model], name, first.metric.by, gaps.get(model))
+            _make_gap_tile(strongest[model], name, first, gaps.get(model))
             for model in first.models
             if model in strongest
         ]
@@ -381,18 +385,27 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
     return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles))
 
 
-def _make_gap_tile(row: Row, name: str, by: str, gap: Row | None) -> Tile:
-    """Return the tile of a gap without its sign, or of an effect beside the control with it."""
-    is_effect = row["b"] == CONTROL
-    value, low, high = views.orient(row)
+def _make_gap_tile(row: Row, name: str, question: Question, gap: Row | None) -> Tile:
+    """Return the tile of a gap, else of an effect beside the control or of a pair of groups.
+
+    A gap has no sign, and neither has its interval; the difference of named groups has one.
+    """
+    by, is_effect = question.metric.by, row["b"] == CONTROL
+    is_named = is_effect or question.metric.is_of_named
+    sides = "ab" if is_named or row["difference"] > 0 else "ba"
+    names = [to_line(name_group(row[side], by)) for side in sides]
+    value, low, high = (row[key] for key in ("difference", "ci_low", "ci_high"))
+    value, low, high = (value, low, high) if is_named else views.orient(row)
+    what, note = f"gap of {name}", " minus ".join(names)
     if is_effect:
-        value, low, high = row["difference"], row["ci_low"], row["ci_high"]
+        what, note = name, names[0]
     elif gap:
         value, low, high = gap["value"], gap["ci_low"], gap["ci_high"]
+        is_largest = math.isclose(value, abs(row["difference"]), rel_tol=1e-6)
+        note = f"highest: {names[0]}, lowest: {names[1]}" * is_largest
+    elif by and is_named:
+        what, note = f"{question.name} {' minus '.join(map(get_label_value, names))}", f"by {by}"
     places = count_decimals([row["difference"], row["mean_a"], row["mean_b"]])
-    sides = "ba" if row["difference"] < 0 and not is_effect else "ab"
-    names = [to_line(name_group(row[side], by)) for side in sides]
-    what, note = (name, names[0]) if is_effect else (f"gap of {name}", " minus ".join(names))
     label = f"{to_line(row['model'])}: {what}"
     return Tile(label, format_estimate(value, low, high, places), note=note)
 

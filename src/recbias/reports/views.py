@@ -99,6 +99,11 @@ class Definition:
         return "" if gap == "groups" else gap
 
     @property
+    def is_of_named(self) -> bool:
+        """Whether only named pairs of groups, or each and a reference group, are compared."""
+        return bool(self.parameters.keys() & {"pairs", "reference_group"})
+
+    @property
     def min_group(self) -> int:
         """The least number of units of a group that is compared; 0 if all are."""
         return int(self.parameters.get("min_group") or 0)
@@ -806,6 +811,7 @@ class Question:
         comparisons: Those of all models, or parts of the queries and items.
         estimates: The values of the metric in the same dataset, seed and fold.
         served: The comparisons of all models over the queries that all of them have a list for.
+        unserved: Of groups' accuracy, how many queries lack a list of a model: ``9 of 20 users``.
     """
 
     metric: Definition
@@ -819,6 +825,7 @@ class Question:
     comparisons: tuple[Comparisons, ...]
     estimates: _Estimates
     served: Comparisons | None = None
+    unserved: str = ""
 
     @cached_property
     def all_rows(self) -> list[Row]:
@@ -945,7 +952,26 @@ def _ask(run: RunTables, comparisons: Sequence[Comparisons]) -> Question:
         ),
         estimates={**_list_sides(first), **estimates} if metric.gap else estimates,
         served=served[0] if served and overall else None,
+        unserved=_count_unserved(run, first, unit) if first.between == "groups" else "",
     )
+
+
+def _count_unserved(run: RunTables, comparisons: Comparisons, unit: str) -> str:
+    """Return how many queries lack a list of some model, and count as 0; blank if none does.
+
+    The metric without groups says so. Of several seeds or folds there is no number.
+    """
+    metric, settings = comparisons.metric, _drop_grouping(comparisons.metric)
+    for title, plain in collect_definitions(run).items():
+        is_plain = plain.name == metric.name in ACCURACY and not plain.by
+        if is_plain and _drop_grouping(plain) == settings:
+            rows = _index_estimates(run).get((comparisons.place, title), {})
+            of = {group: row["n"] for (_, group, target), row in rows.items() if not target}
+            if SERVED in of and ALL in comparisons.place[1:]:
+                return f"some {format_count(2, unit or 'query').partition(' ')[2]}"
+            if SERVED in of:
+                return f"{of[''] - of[SERVED]:,.0f} of {format_count(of[''], unit or 'query')}"
+    return ""
 
 
 def _list_sides(comparisons: Comparisons) -> _Estimates:
