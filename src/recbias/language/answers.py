@@ -120,6 +120,11 @@ _INLINE_FIRST = re.compile(
 _INLINE_BULLET = re.compile(r"^([^\n*•-]{1,120}?[:：!])[ ]*(?=([-*•]) [^\n]+\n\2 )", re.MULTILINE)
 """An introduction with the first item on its line, before those that count on."""
 
+_LATEX = re.compile(r"\\(?:(item\b)|(?:begin|end)\{(?:enumerate|itemize)\})")
+_IN_BRACKETS = re.compile(r"\s*\[1\] [^\n]+ \[2\] ")
+_NUMBER_IN_BRACKETS = re.compile(r"\s*\[(?=\d{1,3}\] )")
+"""Lists of LaTeX, and of one line: ``[1] Heat [2] Fargo``."""
+
 _BRACKETS = re.compile(r"\A\s*\[([^\[\]{}\"]*[^\W\d][^\[\]{}\"]*)\]\s*\Z")
 """A list without quotes: ``[Heat (1995), Fargo (1996)]``."""
 
@@ -151,7 +156,7 @@ def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None
     year alone on a line, or in a column, belongs to the item beside it. A line may hold several
     titles: each with its year, or in quotes; the only line also between commas or semicolons.
     With a catalogue, a line in which more titles of it stand side by side is read by them:
-    ``I, Robot, Heat and Alien`` are three.
+    ``I, Robot, Heat and Alien`` are three; what stands before ``I recommend`` is not read.
 
     >>> reply = parse_reply("Sure! Here you go:\n1. **Heat** (1995)\n2. Casino, 1995", 10)
     >>> [(proposal.title, proposal.year) for proposal in reply.proposals]
@@ -171,6 +176,9 @@ def parse_reply(text: str, k: int, is_title: Callable[[str], bool] | None = None
         text = f"[{quoted[1].translate(_STRAIGHT)}]"
     else:
         text = _BRACKETS.sub(r"\1", text)
+    text = _LATEX.sub(lambda command: "\n- " if command[1] else "\n", text)
+    if _IN_BRACKETS.match(text):
+        text = _NUMBER_IN_BRACKETS.sub("\n", text)
     text = _INLINE_BULLET.sub(r"\1\n", _INLINE_FIRST.sub(r"\1\n", text))
     heading = max((mark.end() for mark in _LIST_HEADING.finditer(text)), default=0)
     second = _RECOMMENDS.search(text)
@@ -919,8 +927,19 @@ _MAX_ENUMERATED = 8  # the largest number of lines among which one is read as an
 _MOST_PARTS = 4  # of a title: The Good, the Bad and the Ugly
 _SIGN = re.compile(rf"(\s*[,;、/|·•→>&]\s*(?:{_AND}\s*)?|\s+{_AND}\s+|\s+[-–—]\s+)", re.IGNORECASE)
 _BEFORE_TITLE = re.compile(
-    r".*(?:[:!]|\b(?:recommend|suggest|like|enjoy|love|try|watch|see|are|be|for|with|is)) (?=\S)"
+    r".*(?:[:!]|\b(?:recommend|suggest|like|enjoy|love|try|watch|watching|see|are|be|for"
+    r"|with|is|films|movies|includ(?:e|es|ing))) (?=\S)",
+    re.IGNORECASE,
 )
+_INTRODUCES = re.compile(
+    r".*\b(?:recommend|suggest|(?:might|may|could|will|would|should|'d)(?: also| really)?"
+    r" (?:like|enjoy|love|try|watch|consider)) ",
+    re.IGNORECASE,
+)
+_DECLINES = re.compile(
+    r"\b(?:can ?not|can['’]?t|won['’]?t|not|unable to) (?:recommend|suggest)", re.IGNORECASE
+)
+_YEAR_INSIDE = re.compile(rf"\({YEAR}\)\W+\w")
 
 
 def _read_enumerated(
@@ -930,7 +949,11 @@ def _read_enumerated(
     lines = _divide_lines(text)
     most = max(1, sum(is_title(proposal.title) for proposal in proposals))
     for line in lines if len(lines) <= _MAX_ENUMERATED else []:
-        titles = [] if _WATCHED.match(line) else _split_known(_mark_line(line).text, is_title)
+        whole = _mark_line(line).text
+        text = _INTRODUCES.sub("", whole)  # what was watched stands before
+        is_other = bool(_WATCHED.match(line) or _DECLINES.search(line))
+        is_other |= text == whole and _YEAR_INSIDE.search(text) is not None
+        titles = [] if is_other else _split_known(text, is_title)
         if (n_known := sum(map(is_title, titles))) > most:
             most, proposals = n_known, [_make_proposal(title, line) for title in titles]
     return proposals
@@ -959,8 +982,10 @@ def _split_known(text: str, is_title: Callable[[str], bool]) -> list[str]:
         longest = min(len(parts), start + 2 * _MOST_PARTS - 1)
         for end in range(longest, start, -2):
             title = "".join(parts[start:end]).strip(_EDGES + ".!")
+            if _YEAR_INSIDE.search(title):
+                continue
             if not start and not is_title(title):
-                title = _BEFORE_TITLE.sub("", title)
+                title = _BEFORE_TITLE.sub("", title).strip(_EDGES)
             if is_title(title):
                 break
         titles += [title] if title else []
