@@ -13,6 +13,7 @@ import recbias
 from recbias.reports.conclusions import collect_conclusions
 from recbias.reports.run import read_run
 from recbias.reports.tables import build_group_tables
+from recbias.reports.views import list_whole
 from support.specs import make_small_spec
 
 METRICS = [
@@ -66,6 +67,9 @@ def test_table_and_conclusion_have_the_figures_of_the_test(run: recbias.Run) -> 
     higher = "gender=M less gender=F" if m.mean() > f.mean() else "gender=F less gender=M"
     assert values[-1].note.startswith(higher)
     assert "Means over seeds and folds: n counts units, not values" in table.notes[-1]
+    overall = run.per_unit[run.per_unit["metric"] == "nDCG"].dropna(subset="value")
+    (row,) = list_whole(tables, "nDCG@5", "tables")
+    assert row["n"] == overall["unit_id"].nunique()
     (conclusion,) = (
         item
         for item in collect_conclusions(tables)

@@ -143,8 +143,25 @@ def test_no_text_can_open_a_group_or_a_command(text: str) -> None:
     latex = str(escape_latex(text))
     for command in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}"):
         latex = latex.replace(command, "")
+    latex = re.sub(r"^\{([\[*])\}", r"\1", latex)
     latex = re.sub(r"\\(text(less|greater|bar)|char34)\{\}", "", latex)
     assert not re.search(r"(?<!\\)[&%$#_{}~^]", latex)
+
+
+def test_cells_are_no_settings_of_the_break_before_them() -> None:
+    rows = tuple((Cell(text), Cell("[1990, 2000]")) for text in ("[v1]", "*star"))
+    latex = render_latex(Table("T", (Column("model"), Column("year")), rows))
+    assert not re.search(r"(\\\\|rule)\s*[\[*]", latex)
+    assert "{*}star & {[}1990, 2000] " in latex
+
+
+def test_tables_of_metrics_with_similar_names_have_labels_of_their_own(tmp_path: Path) -> None:
+    metrics = ("a b", "a_b", "a&b")
+    run = make_run(tmp_path, RunSpec(metrics=metrics, parts=[("gender=F", "")]))
+    write_reports(run, formats=["latex"])
+    texts = (path.read_text(encoding="utf-8") for path in (run / "tables").glob("*.tex"))
+    labels = re.findall(r"\\label\{tab:(a-b.*)\}", "".join(texts))
+    assert len(labels) == len({*labels}) == 3
 
 
 METRIC = Column("nDCG@10", numeric=True, direction="higher", key="nDCG@10", family="accuracy")

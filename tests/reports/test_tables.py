@@ -93,6 +93,13 @@ def test_units_without_a_label_are_no_undefined_values_of_a_gap(tmp_path: Path) 
     assert table.notes[-1] == "Undefined and left out of nDCG@10 by gender: 1 of 95 values."
 
 
+def test_undefined_values_of_all_folds_are_counted(tmp_path: Path) -> None:
+    counts = ((1, 90, 10), (2, 70, 30), ("all", 2, 0))
+    values = [state("a", 0.1, fold=fold, n=n, undefined=m) for fold, n, m in counts]
+    (note,) = build_summary(write_run(tmp_path, values)).notes
+    assert note == "Undefined and left out of nDCG@10: 40 of 200 values."
+
+
 def test_the_best_gap_is_marked_without_a_test(tmp_path: Path) -> None:
     gap = {**BY_GENDER, "metric": "nDCG(by=gender, gap=std)", "direction": "lower"}
     gap["parameters"] = {"k": 10, "by": "gender", "gap": "std"}

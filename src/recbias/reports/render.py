@@ -116,7 +116,8 @@ def count_asked(run: RunTables) -> str:
     """Return how many users, prompts or sentences are asked: ``600 users``; blank if unknown."""
     counts: dict[str, int] = {}
     for queries in run.manifest.get("queries", []):
-        counts[queries["unit"]] = max(counts.get(queries["unit"], 0), queries["asked"])
+        asked = queries["asked"] * (queries.get("parameters") or {}).get("folds", 1)
+        counts[queries["unit"]] = max(counts.get(queries["unit"], 0), asked)
     return ", ".join(format_count(n, unit) for unit, n in counts.items() if n)
 
 
@@ -510,7 +511,7 @@ _SPECIAL = str.maketrans(
 _MINUS_SIGN = re.compile(r"(?<![\w.)-])-(?=\d)")
 _MOST_COLUMNS = 8  # with more columns than this a table is split by families of metrics
 _MOST_CHARACTERS = 14  # of a line of a heading
-_UNBROKEN = re.compile(r"\([^()]{,12}\)|\d+ of \d+")
+_UNBROKEN = re.compile(r"\([^()]{,20}\)|\d+ of \d+")
 
 
 def escape_latex(text: object) -> Safe:
@@ -518,8 +519,10 @@ def escape_latex(text: object) -> Safe:
 
     >>> print(escape_latex("50% of $x_1$ & more"))
     50\% of \$x\_1\$ \& more
+    >>> print(escape_latex("[v1]"))  # which would be the length of a break before it
+    {[}v1]
     """
-    return Safe(to_line(text).translate(_SPECIAL))
+    return Safe(re.sub(r"^[\[*]", r"{\g<0>}", to_line(text).translate(_SPECIAL)))
 
 
 def render_latex(table: Table) -> str:

@@ -23,7 +23,16 @@ from recbias.core.files import (
     to_local_path,
 )
 from recbias.core.grouping import JOIN, NAMED
-from recbias.core.measures import FIT_COLUMNS, METRICS, SIGNIFICANCE, TABLES, TRIALS, Table
+from recbias.core.measures import (
+    ALL,
+    FIT_COLUMNS,
+    METRIC_KEY_COLUMNS,
+    METRICS,
+    SIGNIFICANCE,
+    TABLES,
+    TRIALS,
+    Table,
+)
 from recbias.formats.manifest import parse_manifest
 
 REMEDY = "give a folder that `recbias run` wrote: it holds manifest.json and metrics.csv"
@@ -134,6 +143,17 @@ class RunTables:
     learning_curves = _read_if_present("learning_curves")
 
     @cached_property
+    def units(self) -> pd.DataFrame | None:
+        """How many units have a value over seeds and folds, for each estimate; None if unknown."""
+        path, keys = self.folder / "per_unit.parquet", ["dataset", "model", *METRIC_KEY_COLUMNS]
+        if not (self.metrics[["seed", "fold"]] == ALL).any(axis=None) or not has_file(path):
+            return None
+        rows = read_parquet(path, [*keys, "unit_id", "value"]).dropna(subset="value")
+        found = rows.groupby(keys, observed=True, dropna=False)["unit_id"].nunique()
+        texts = dict.fromkeys({*keys} - {"k"}, "str")
+        return found.rename("n").astype("float64").reset_index().astype(texts)
+
+    @cached_property
     def spec_text(self) -> str:
         """The text of ``spec.yaml``, blank if it does not exist."""
         path = self.folder / "spec.yaml"
@@ -181,8 +201,9 @@ def name_groups(run: RunTables) -> RunTables:
         significance=name_values(run, run.significance),
         manifest={**run.manifest, "checks": to_records(name_values(run, checks))},
     )
-    if run.groups is not None:
-        vars(named)["groups"] = name_values(run, run.groups)
+    for name in ("groups", "units"):
+        if (table := getattr(run, name)) is not None:
+            vars(named)[name] = name_values(run, table)
     return named
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import string
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import compress
@@ -177,28 +177,30 @@ def describe_missing_outputs(run: RunTables) -> list[str]:
 
 
 def _count_undefined(
-    rows: Iterable[Row],
+    run: RunTables,
     headings: Mapping[str, str],
-    missing: _MissingOutputs,
+    parts: Container[tuple[str, str]],
     add: Callable[[Iterable[float]], float] = sum,
 ) -> list[str]:
     """Return a footnote for the metrics with the same counts of undefined values.
 
-    ``add`` is of the counts of the groups. Models without the outputs that a metric needs are not
-    counted; ``headings`` are those of the metrics by title.
+    They are those of ``parts``, groups and targets, over datasets, seeds and folds. ``add`` is of
+    the counts of the groups. Models without the outputs that a metric needs are not counted;
+    ``headings`` are those of the metrics by title.
     """
+    missing = _collect_missing_outputs(run)
     counts: dict[str, dict[str, float]] = {title: {} for title in headings}
     totals: dict[str, dict[str, float]] = {title: {} for title in headings}
-    titled = ({**row, "title": get_title(row)} for row in rows)
-    blocks = group_rows(titled, ["title", "model", "dataset", "seed", "fold", "target"])
-    for (title, model, *_), own in blocks.items():
-        if (title, model) in missing or title not in counts:
-            continue
-        undefined = add(row["undefined"] for row in own)
-        total = add(row["n"] + row["undefined"] for row in own)
-        totals[title][model] = max(totals[title].get(model, 0), total)
-        if undefined > 0:
-            counts[title][model] = max(counts[title].get(model, 0), undefined)
+    for title in headings:
+        counted = [
+            row
+            for row in views.list_single(run)[title]
+            if (row["group"], row["target"]) in parts and (title, row["model"]) not in missing
+        ]
+        for (model, _), (undefined, n) in _sum_values(counted, add).items():
+            totals[title][model] = max(totals[title].get(model, 0), undefined + n)
+            if undefined > 0:
+                counts[title][model] = max(counts[title].get(model, 0), undefined)
     by_counts: dict[str, list[str]] = {}
     for title, of_models in counts.items():
         texts = [f"{count:,.0f} for {model}" for model, count in of_models.items()]
@@ -216,6 +218,17 @@ def _count_undefined(
         for text, names in by_counts.items()
         if text
     ]
+
+
+def _sum_values(
+    rows: Iterable[Row], add: Callable[[Iterable[float]], float]
+) -> dict[tuple[str, str], np.ndarray]:
+    """Return the number of undefined and defined values by model and target."""
+    sums: dict[tuple[str, str], np.ndarray] = {}
+    for (_, model, *_, target), own in group_rows(rows, [*FIT_COLUMNS, "target"]).items():
+        found = np.array([add(row[name] for row in own) for name in ("undefined", "n")])
+        sums[model, target] = sums.get((model, target), 0) + found
+    return sums
 
 
 # ---- results ----
@@ -280,7 +293,7 @@ def _build_results(
         columns.append((_build_header(metric), cells))
     gaps = {title for title, metric in collect_definitions(run).items() if metric.gap}
     headings = {column.key: column.title for column, _ in columns if column.key not in gaps}
-    notes, letters = _count_undefined(records, headings, missing), dict[str, str]()
+    notes, letters = _count_undefined(run, headings, {("", "")}), dict[str, str]()
     if is_summary:
         of_heads = {_get_key(row, names): views.get_place(row) for row in records}
         at = {head: of_heads[head] for head in heads}
@@ -671,7 +684,8 @@ def _build_groups(
     title = metric.groups_heading if metric.by else f"{metric.heading} by {' and '.join(parts)}"
     notes = _explain_groups(metric, rows, tests, has_gaps=bool(gaps))
     add = sum if parse_uncertain_label(metric.by) is None else max  # each unit is in all of them
-    notes += _count_undefined(records, {metric.title: heading}, {}, add)
+    own = {(row["group"], row["target"]) for row in records}
+    notes += _count_undefined(run, {metric.title: heading}, own, add)
     notes += views.describe_means(run) if is_of_groups else []
     return _lay_out(title, names, heads, columns, notes)
 

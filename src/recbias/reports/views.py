@@ -303,13 +303,14 @@ def _sort_by(labels: Sequence[str], column: pd.Series) -> list[str]:
 def collect_estimates(run: RunTables) -> pd.DataFrame:
     """Return ``run.metrics`` with the numbers of units in the rows that hold means.
 
-    In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here a
-    mean over seeds and folds has the smallest ``n`` of them that is not 0 and the largest
-    ``undefined``; both are added over datasets. The groups of queries that tests compare have the
+    In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here the
+    ``n`` of a mean over seeds and folds counts the units that have a value, or is the smallest of
+    them that is not 0 if the units are not stored. Its ``undefined`` is the largest of them. Both
+    are added over datasets. The groups of queries that tests compare have the
     values of ``groups.csv``: means over units, each with its mean over seeds and folds. The
     ``undefined`` of a gap is that of the groups that it compares: units without a label have none.
     """
-    estimates = replace_groups(_count_units(run.metrics), run.groups)
+    estimates = replace_groups(_count_units(run.metrics, run.units), run.groups)
     return estimates if run.groups is None else _count_compared(run, estimates)
 
 
@@ -333,21 +334,38 @@ def _count_compared(run: RunTables, estimates: pd.DataFrame) -> pd.DataFrame:
     return estimates.assign(undefined=undefined)
 
 
-def _count_units(metrics: pd.DataFrame) -> pd.DataFrame:
+def _count_units(metrics: pd.DataFrame, distinct: pd.DataFrame | None) -> pd.DataFrame:
     counts = ["n", "undefined"]
     is_mean = (metrics[["dataset", "seed", "fold"]] == ALL).any(axis=1)
     if not is_mean.any():
         return metrics
-    single = metrics[~is_mean & (metrics["dataset"] != measures.POOLED)]
+    single = _select_single(metrics)
     single = single.assign(n=single["n"].where(single["n"] > 0))
     keys = ["model", *measures.METRIC_KEY_COLUMNS]
     groups = single.groupby(["dataset", *keys], dropna=False, sort=False)[counts]
     units = groups.agg({"n": "min", "undefined": "max"}).reset_index()
+    if distinct is not None:
+        known = units[["dataset", *keys]].merge(distinct, "left", on=["dataset", *keys])["n"]
+        units["n"] = known.fillna(units["n"])
     totals = units.groupby(keys, dropna=False, sort=False)[counts].sum().reset_index()
     units = pd.concat([units, totals.assign(dataset=ALL)])
     found = metrics[["dataset", *keys]].merge(units, "left", on=["dataset", *keys])
     found = found[counts].fillna({"n": 0.0}).set_axis(metrics.index)
     return metrics.assign(**{name: metrics[name].where(~is_mean, found[name]) for name in counts})
+
+
+@lru_cache(maxsize=2)
+def list_single(run: RunTables) -> Mapping[str, Sequence[Row]]:
+    """Return the rows of each dataset, seed and fold by the title of their metric."""
+    rows: dict[str, list[Row]] = {title: [] for title in collect_definitions(run)}
+    for row in to_records(_select_single(run.metrics)):
+        rows[get_title(row)].append(row)
+    return rows
+
+
+def _select_single(metrics: pd.DataFrame) -> pd.DataFrame:
+    is_mean = (metrics[["dataset", "seed", "fold"]] == ALL).any(axis=1)
+    return metrics[~is_mean & (metrics["dataset"] != measures.POOLED)]
 
 
 def replace_groups(metrics: pd.DataFrame, groups: pd.DataFrame | None) -> pd.DataFrame:
@@ -370,7 +388,7 @@ def describe_means(run: RunTables) -> list[str]:
     varying = select_varying(run.metrics, ["seed", "fold"])
     each, over = " and ".join(varying), " and ".join(f"{name}s" for name in varying)
     counted = f"n counts the units of each {each} (the smallest number, if they differ)"
-    if run.groups is not None:
+    if run.units is not None:
         counted = "n counts units, not values"
     notes = [f"Means over {over}: {counted}; intervals have units as clusters."]
     if ALL not in list_datasets(run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -149,8 +150,11 @@ def _render_figures(content: Content, images: Sequence[str]) -> Iterator[tuple[s
             yield f"figures/{figure.name}.{image}", convert_svg(figure.svg, image)
 
 
+_LABEL = re.compile(r"(?<=\\label\{tab:)[^}]*")
+
+
 def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
-    names, published = FileNames(), content.published
+    names, labels, published = FileNames(), FileNames(), content.published
     tables = {"summary": content.summary, "checks": content.checks, "parts": content.fold_table}
     for name, table in published.items():
         suffix = f"-{name.replace('/', '-')}" if len(published) > 1 else ""
@@ -158,7 +162,8 @@ def _render_latex_tables(content: Content) -> Iterator[tuple[str, str]]:
     tables |= {names.free(table.title): table for table in content.group_tables}
     for name, shown in tables.items():
         if shown is not None:
-            yield f"tables/{name}.tex", render_latex(shown)
+            text = render_latex(shown)
+            yield f"tables/{name}.tex", _LABEL.sub(lambda found: labels.free(found[0]), text)
 
 
 _RENDERERS: Mapping[str, Callable[[Content, Content], Iterable[tuple[str, str | bytes]]]] = {
