@@ -480,7 +480,7 @@ def test_empty_lists_that_count_as_0_are_said_of_groups(tmp_path: Path, name: st
 def test_opposite_differences_of_two_models_are_said_to_be_opposite(tmp_path: Path) -> None:
     metric = {**BY_GENDER, "direction": "none", "group_direction": "none"}
     rows = [
-        compare(*"xy", means, 0.01, metric=metric["metric"], group=group, significant=True)
+        compare("x", "y", means, 0.01, metric=metric["metric"], group=group, significant=True)
         for group, means in (("gender=F", (0.2, 0.5)), ("gender=M", (0.3, 0.1)))
     ]
     (conclusion,) = collect_conclusions(

@@ -341,8 +341,33 @@ def _write_contrast(question: Question) -> _Answer:
     )
     kind, words = _describe_contrast(question, leads)
     sentence = _start(_fit(text.format_map(words) for text in _CONTRASTS[kind]))
-    more = (_describe_shared(question, leads[0]),) if leads[0]["b"] == CONTROL else ()
+    more: tuple[str, ...] = ()
+    if leads[0]["b"] == CONTROL:
+        more = (_describe_shared(question, leads[0]),)
+        if kind == "identities":
+            alike = [row for row in leads[1:] if row["difference"] * leads[0]["difference"] > 0]
+            more += tuple(
+                f"The same holds for {_count_identities(question, row)} with {to_line(row['model'])}."
+                for row in alike
+            )
     return _Answer(sentence, detail, more)
+
+
+def _find_alike(question: Question, row: Row) -> list[Row]:
+    """Return the identities of which a model has a significant effect of the same sign."""
+    return [
+        each
+        for each in question.significant
+        if each["model"] == row["model"]
+        and each["group"]
+        and each["difference"] * row["difference"] > 0
+    ]
+
+
+def _count_identities(question: Question, row: Row) -> str:
+    n = len(_find_alike(question, row))
+    total = sum(each["model"] == row["model"] and each["group"] != "" for each in question.rows)
+    return f"{'each' if n == total else f'{n:,}'} of {total:,} identities"
 
 
 def _describe_shared(question: Question, row: Row) -> str:
@@ -377,6 +402,7 @@ _CONTRASTS = {
         "Stating {stated} {changes} {alike_share} {than}{most}: by {size}.",
         "Stating {a} {changes} {model} {than}: by {size}.",
     ),
+    "identities": ("Stating {identities} {changes} {model} {than}, {widest}{a}: by {size}.",),
     "spread": (
         "{name} is {size} with {model}: from {full_b} to {full_a}.",
         "{name} is {size} with {model}: from {b} to {a}.",
@@ -414,6 +440,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     sizes = [each["difference"] for each in alike[1:]]
     has_most = is_largest and not all(math.isclose(size, row["difference"]) for size in sizes)
     quantity = _COMPARED.get(question.metric.name, f"{question.name}{{}}").format(target)
+    own = _find_alike(question, row)
     words = {
         "name": f"{quantity}{question.where}",
         "model": model,
@@ -426,13 +453,16 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         "b": b,
         "full_a": _add_mean(a, row, "a"),
         "full_b": _add_mean(b, row, "b"),
-        "size": _state_size(row),
+        "size": _state_size(question.add_interval(row)),
         "signed": _state_size(row, signed=True),
         "order": "higher" if is_positive else "lower",
         "trend": f"{'rises' if row['effect_size'] > 0 else 'falls'} with the order of the groups",
         "changes": "changes the lists of",
         "than": f"{'more' if is_positive else 'less'} than repeating the neutral prompt does",
         "stated": a if is_same or not alike[1:] else "an identity",
+        "identities": _count_identities(question, row),
+        "widest": "most "
+        * (row == max(own, key=lambda each: abs(each["difference"]), default="")),
         "most": f", most{'' if is_same else f' {a}'} with {model}" * has_most,
         "farthest": ", most" * (row["test"] == "welch_anova"),
     }
@@ -441,7 +471,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     if _measures_sides(question, row) or question.metric.name in _COMPARED:
         return "same" if is_same else "sides", words
     if row["b"] == CONTROL:
-        return "stated", words
+        return "identities" if row in own and own[1:] else "stated", words
     if math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
         return "value", words
     is_spread = not question.metric.by and math.isclose(
