@@ -344,12 +344,10 @@ def _write_contrast(question: Question) -> _Answer:
     more: tuple[str, ...] = ()
     if leads[0]["b"] == CONTROL:
         more = (_describe_shared(question, leads[0]),)
-        if kind == "identities":
-            alike = [row for row in leads[1:] if row["difference"] * leads[0]["difference"] > 0]
-            more += tuple(
-                f"The same holds for {_count_identities(question, row)} with {to_line(row['model'])}."
-                for row in alike
-            )
+        for each in leads[1:] if kind == "identities" else ():
+            if each["difference"] * leads[0]["difference"] > 0:
+                count = _count_identities(question, each)
+                more += (f"The same holds for {count} with {to_line(each['model'])}.",)
     return _Answer(sentence, detail, more)
 
 
