@@ -129,7 +129,7 @@ def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
         plain.started(stage)
         plain.finished(create_record(digest=stage.digest, seconds=95.0))
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, 2 min left"
+    assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, about 2 min left"
     assert second == "[2/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB"
 
 
