@@ -113,11 +113,11 @@ SIGNIFICANCE = Table(
     _Column("test", str, "the test, with the settings that tell it from others of its kind"),
     _Column("between", str, "what is compared: `models`, `groups`, `targets`, ..."),
     _Column(
-        "a", str, "the first side; of `welch_anova` the highest mean, of a trend the last group"
+        "a",
+        str,
+        "the first side: of `welch_anova` the highest mean, of a trend the last group",
     ),
-    _Column(
-        "b", str, "the second side; of `welch_anova` the lowest mean, of a trend the first group"
-    ),
+    _Column("b", str, "the second side: there the lowest mean, or the first group"),
     _Column("n", int, "the number of units of both sides, or of pairs", by_test=True),
     _Column("mean_a", float, "the value of the first side", by_test=True),
     _Column("mean_b", float, "the value of the second side", by_test=True),
