@@ -15,9 +15,18 @@ from recbias.core.measures import CONTROL
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import RunTables, to_records
+from recbias.reports.tables import build_check_table
 from recbias.reports.verdict import build_verdict, render_junit
 from recbias.runs.tables import Run
-from support.hand_worked_runs import BY_GENDER, compare, contrast, state, write_groups, write_run
+from support.hand_worked_runs import (
+    BY_GENDER,
+    NDCG,
+    compare,
+    contrast,
+    state,
+    write_groups,
+    write_run,
+)
 
 CHECK: dict[str, Any] = {
     "dataset": "ml-1m",
@@ -151,6 +160,35 @@ def test_a_passed_gate_is_followed_by_what_the_run_found(tmp_path: Path) -> None
     assert verdict.small == (
         "Welch's t-test, Bonferroni over one comparison, alpha 0.05: p 0.5, 100 users.",
     )
+
+
+@pytest.mark.parametrize("baseline", ["old", ""])
+def test_a_passed_gate_is_followed_by_what_has_become_worse(tmp_path: Path, baseline: str) -> None:
+    gap = {"parameters": {"k": 10, "by": "gender", "gap": "difference"}, "direction": "lower"}
+    metrics = [NDCG, BY_GENDER, {**BY_GENDER, **gap, "metric": CHECK["metric"]}]
+    by, significant = BY_GENDER["metric"], {"significant": True}
+    rows = [
+        contrast("new", 0.05, significant=True),
+        compare("old", "new", (0.2, 0.4), 0.01, **significant),
+        compare("old", "new", (0.3, 0.2), 0.01, **significant, metric=by, group="gender=F"),
+        compare("old", "new", (0.1, 0.9), 0.01, **significant, metric=by, group="gender=M"),
+        compare("old", "new", (0.2, 0.7), 0.01, **significant, metric=CHECK["metric"]),
+    ]
+    values = [
+        state(*item, row["metric"])
+        for row in rows[1:]
+        for item in (("old", row["mean_a"]), ("new", row["mean_b"]))
+    ]
+    run = write_run(tmp_path, values, rows, metrics)
+    run.manifest["checks"] = [PASSED | {"model": "new", "baseline": baseline, "metric": "nDCG"}]
+    losses = [
+        "nDCG for gender=F is lower with new ",
+        "new has a higher nDCG gap by gender than old",
+    ]
+    sentences = [*losses * bool(baseline), "nDCG differs between gender=F (0.2000) and gender=M"]
+    found = build_verdict(run).sentences[: len(sentences)]
+    for text, start in zip(found, sentences, strict=True):
+        assert text.startswith(start)
 
 
 def write_models(folder: Path, *names: str, **marks: bool) -> RunTables:
@@ -313,12 +351,19 @@ def test_junit_has_failures_skipped_cases_and_errors(tmp_path: Path) -> None:
     for element in (root, suite):
         assert {name: element.get(name) for name in expected} == expected
     cases = suite.findall("testcase")
-    tags = [["failure"], [], ["skipped"], ["failure"], ["error"]]
+    tags = [["failure"], ["system-out"], ["skipped"], ["failure"], ["error"]]
     assert [[child.tag for child in case[1:]] for case in cases] == tags
     assert cases[0].get("name") == "nDCG gap by gender: at most 0.04 [ml-1m]"
     assert cases[0][0][0].get("value") == "nDCG(by=gender, gap=difference)@10"
     assert cases[0][1].get("message") == f"fail: {FAILED}"
     assert cases[4][1].get("message") == f"undecided: {WITHOUT_VALUE}"
+
+
+def test_an_interval_has_the_digits_of_its_limit(tmp_path: Path) -> None:
+    check = PASSED | {"ci_high": 0.1056712, "limit": "at most 0.10568"}
+    table = build_check_table(write_checks(tmp_path, check))
+    assert table is not None
+    assert table.rows[0][3].text == "0.05000 to 0.10567"
 
 
 def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
@@ -330,6 +375,8 @@ def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     assert [line.plain for line in printed] == [verdict.line, *listed, " ".join(verdict.small)]
     assert json.loads(render_json(run))["verdict"]["line"] == verdict.line
     assert ET.fromstring(render_junit(run)).get("name") == verdict.line
+    (tmp_path / "manifest.json").write_text(json.dumps(run.manifest), encoding="utf-8")
+    assert repr(Run(tmp_path)) == f"{verdict.line}\n{tmp_path}"
     markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")
     assert all(markdown.index(line) < markdown.index("Data and settings") for line in shown)
 

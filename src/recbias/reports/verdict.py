@@ -18,7 +18,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from recbias.core.measures import CONTROL, DATASET
 from recbias.core.text import make_printable
 from recbias.reports import views
-from recbias.reports.conclusions import Conclusion, concerns_groups, split_conclusions
+from recbias.reports.conclusions import (
+    Conclusion,
+    concerns_groups,
+    list_losses,
+    split_conclusions,
+)
 from recbias.reports.published import compare_published, list_absent_systems, read_source
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Question, Row, collect_questions
@@ -208,6 +213,9 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
         listed.append(f"{len(others):,} checks are undecided{named}")
     elif others:
         listed.append(f"Undecided: {others[0].sentence}")
+    losses = list_losses(run)[: _MOST_SENTENCES - 1]
+    said = {loss.sentence for loss in losses}
+    findings = [*losses, *(finding for finding in findings if finding.sentence not in said)]
     n_left = _MOST_SENTENCES - len(listed)
     sentences, small = _unite(findings[:n_left])
     tiles = tuple(check.tile for check in (*failed, *undecided, *passed))
@@ -457,9 +465,11 @@ def render_junit(run: RunTables) -> str:
         case = SubElement(suite, "testcase", {**texts, "time": "0"})
         key = {"name": "metric", "value": _escape(views.get_title(row))}
         SubElement(SubElement(case, "properties"), "property", key)
+        message = _escape(f"{row['verdict']}: {check.sentence}")
         if tag := _choose_tag(row):
-            message = f"{row['verdict']}: {check.sentence}"
-            SubElement(case, tag, {"message": _escape(message)})
+            SubElement(case, tag, {"message": message})
+        else:
+            SubElement(case, "system-out").text = message
     indent(root)
     declaration = '<?xml version="1.0" encoding="utf-8"?>'
     return f"{declaration}\n{tostring(root, encoding='unicode')}\n"
