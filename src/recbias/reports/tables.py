@@ -7,6 +7,7 @@ undefined values.
 from __future__ import annotations
 
 import math
+import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -441,6 +442,8 @@ def build_check_table(run: RunTables) -> Table | None:
     checks = sorted(checks, key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
     ends = ({n: math.nan if row[n] is None else row[n] for n in _BOUNDS} for row in checks)
     rows = add_places([{**row, **own} for row, own in zip(checks, ends, strict=True)], _BOUNDS)
+    for row in rows:  # an end of an interval that is rounded must not seem beyond the limit
+        row["places"] = max(row["places"], *map(len, re.findall(r"\.(\d+)", row["limit"])), 0)
     places = ("dataset", *_PART)
     return state_cutoff_once(
         tabulate(
