@@ -231,6 +231,7 @@ def test_plan_counts_requests_and_tokens(tmp_path: Path) -> None:
             "tokens_out": 300,
             "money": 0.03,
             "tokens_in": document["requests"][0]["tokens_in"],
+            "budget": None,
             "problem": None,
         }
     ]

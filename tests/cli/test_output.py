@@ -129,7 +129,7 @@ def test_log_numbers_the_stages_and_adds_the_time_that_is_left(
         plain.started(stage)
         plain.finished(create_record(digest=stage.digest, seconds=95.0))
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, 2 min left"
+    assert first == "[1/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB, about 2 min left"
     assert second == "[2/2] fit ItemKNN [demo, seed 42]: 95.00 s, 1,500 MB"
 
 
@@ -162,7 +162,7 @@ def test_live_display_has_the_stages_and_the_time_that_is_left_in_eighty_columns
     page = Console(width=80, file=io.StringIO())
     page.print(live._progress.get_renderable())
     lines = [line[2:] for line in page.file.getvalue().splitlines()]  # type: ignore[attr-defined]
-    assert lines[-2].startswith("1 of 3 stages, 4 min left ━")
+    assert lines[-2].startswith("1 of 3 stages, about 4 min left ━")
     assert lines[-1].startswith("fit ItemKNN: epochs")
     assert " 3/20 " in lines[-1]
     assert " 1/3 " not in lines[-2], "the number of stages stands in the title"

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset, select_reviews
-from recbias.core.errors import MalformedLine, NothingLeft
+from recbias.core.errors import Contradiction, MalformedLine, NothingLeft
 from recbias.data.tables import Tables
 from recbias.formats.delimited import BadLines
+from recbias.formats.table_settings import Clean
 
 ids = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
@@ -45,6 +46,27 @@ def test_the_vocabulary_is_that_of_all_tables_together(tmp_path: Path) -> None:
     assert data.interactions.values.tolist() == [4.0, 2.5]
     assert source.gives() == {"train", "items", "users"}
     assert [path.name for path in source.files(tmp_path)] == ["i.csv", "t.csv", "u.csv"]
+
+
+@pytest.mark.parametrize("with_users", [False, True])
+def test_settings_that_only_interactions_could_follow_are_refused(
+    tmp_path: Path, *, with_users: bool
+) -> None:
+    rows = write(tmp_path / "i.csv", "user_id,item_id,rating\nu,a,-1\nv,b,2\n")
+    users = write(tmp_path / "u.csv", "user_id,g\nu,F\nv,x\n") if with_users else None
+    for settings in (
+        {"types": {"rating": "yes_no"}},
+        {"separator": {"item_id": "i"}},
+        {"types": {"user_id": "text"}},
+        *([] if with_users else [{"missing": (-1,)}, {"clean": Clean(trim=True)}]),
+    ):
+        with pytest.raises(Contradiction, match=r"has no effect: .* read as written"):
+            load(Tables(interactions=rows, users=users, **settings))  # type: ignore[arg-type]
+    if with_users:
+        with collect_warnings() as notes:
+            load(Tables(interactions=rows, users=users, missing=("x", -1)))
+        (note,) = [note for note in notes if "missing" in note]
+        assert "i.csv: rating has values of missing, which acts on no inter" in note
 
 
 def test_items_without_interactions_are_a_dataset(tmp_path: Path) -> None:

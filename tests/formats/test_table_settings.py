@@ -12,7 +12,7 @@ from recbias.core.context import collect_warnings
 from recbias.core.dataset import AnyArray
 from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn
 from recbias.formats.table_settings import Clean, TableSettings
-from recbias.formats.tables import TableColumns, list_file_columns, read_file
+from recbias.formats.tables import TableColumns, read_file
 
 
 def read(path: Path, text: str, **settings: Any) -> tuple[dict[str, AnyArray], list[str]]:
@@ -25,7 +25,7 @@ def read_again(path: Path, **settings: Any) -> tuple[dict[str, AnyArray], list[s
     options = TableSettings(**settings)
     columns = TableColumns(needed={"user_id": "id"}, others=True, renamed=options.columns)
     with collect_warnings() as warnings:
-        options.refuse_unknown_columns(list_file_columns(path))
+        options.check_settings([path], [path])
         return options.read_columns(read_file(path, columns)), warnings
 
 

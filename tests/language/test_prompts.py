@@ -52,7 +52,7 @@ def test_history_is_cut_to_the_newest_items_and_the_cut_is_counted(tmp_path: Pat
     assert rendered.messages[0].content == (
         "Heard: * Gamma, 2000\n* Beta\n- Write 5\n- None after 1999, please"
     )
-    assert (rendered.n_shown, rendered.n_cut) == (2, 1)
+    assert rendered.n_cut == 1
 
 
 def test_empty_history_and_no_items_are_rejected() -> None:

@@ -475,3 +475,53 @@ def test_empty_lists_that_count_as_0_are_said_of_groups(tmp_path: Path, name: st
     (sentence,) = (item.sentence for item in collect_conclusions(run) if item.kind == "groups")
     said = "; 40 of 60 users have empty lists, which count as 0."
     assert sentence.endswith(said) == (name == "nDCG")
+
+
+def test_opposite_differences_of_two_models_are_said_to_be_opposite(tmp_path: Path) -> None:
+    metric = {**BY_GENDER, "direction": "none", "group_direction": "none"}
+    rows = [
+        compare("x", "y", means, 0.01, metric=metric["metric"], group=group, significant=True)
+        for group, means in (("gender=F", (0.2, 0.5)), ("gender=M", (0.3, 0.1)))
+    ]
+    (conclusion,) = collect_conclusions(
+        write_groups(tmp_path, *rows, models=["x", "y"], metric=metric)
+    )
+    assert conclusion.sentence == (
+        "nDCG for gender=F is lower with x (0.2000) than with y (0.5000): by 0.3000 [0.2900, "
+        "0.3100]; it is higher for gender=M."
+    )
+    assert conclusion.detail.endswith("2 of 2 tests are significant, in both directions.")
+
+
+def test_opposite_differences_within_two_models_are_said_to_be_opposite(tmp_path: Path) -> None:
+    rows = [
+        contrast("x", 0.01, significant=True),
+        contrast("y", 0.01, significant=True, difference=0.05, mean_b=0.15),
+    ]
+    (conclusion,) = collect_conclusions(write_groups(tmp_path, *rows, models=["x", "y"]))
+    assert conclusion.sentence.endswith("; the opposite holds with y.")
+
+
+def test_the_shares_behind_an_association_are_called_shares(tmp_path: Path) -> None:
+    title = "association(label=gender, attribute=genre)"
+    metric = {**NDCG, "metric": title, "name": "association", "direction": "zero"}
+    test = contrast("x", 0.01, metric=title, target="genre=War", significant=True)
+    values = [state("x", 1.2, title, group="gender=F", target="genre=War")]
+    (conclusion,) = collect_conclusions(write_run(tmp_path, values, [test], [metric]))
+    assert conclusion.sentence == (
+        "Share of positions for genre=War (association) is lower for gender=F (0.2000) than for "
+        "gender=M (0.3000) with x: by 0.1000 [0.0900, 0.1100]."
+    )
+
+
+def test_a_test_without_means_says_what_it_and_the_interval_are_of(tmp_path: Path) -> None:
+    metric = {**NDCG, "metric": "R-RIPA", "name": "R-RIPA", "direction": "zero"}
+    unknown = {"metric": "R-RIPA", "mean_a": math.nan, "mean_b": math.nan}
+    test = contrast("x", 0.01, **unknown, difference=0.1, ci_low=0.09, ci_high=0.11)
+    test["significant"] = True
+    run = write_run(tmp_path, [state("x", 0.1, "R-RIPA")], [test], [metric])
+    (conclusion,) = collect_conclusions(run)
+    assert conclusion.sentence == (
+        "R-RIPA of gender=F and gender=M is 0.1000 [0.0900, 0.1100] with x, more than by chance."
+    )
+    assert "the test permutes the groups, and the interval is of the value" in conclusion.detail

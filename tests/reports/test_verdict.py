@@ -384,6 +384,33 @@ def test_the_effect_of_a_stated_identity_names_every_model_that_has_it(
     assert tiles == [(f"{name}: identity effect", "person=old") for name in names]
 
 
+def test_several_identities_are_counted_and_an_equal_effect_has_the_interval_of_its_value(
+    tmp_path: Path,
+) -> None:
+    title = "identity_effect"
+    rows = [
+        compare(name, CONTROL, (effect, 0.0), 0.1, model=model, group=name, between="prompts")
+        | {"metric": title, "significant": significant, "p_adjusted": 0.002}
+        for model, name, effect, significant in (
+            *(("chat", "person=old", 1.0, True), ("chat", "person=young", 0.6, True)),
+            *(("b", "person=old", 0.4, True), ("b", "person=young", 0.1, False)),
+        )
+    ]
+    rows[0] |= {"ci_low": math.nan, "ci_high": math.nan, "p": 0.001}
+    metric = {"metric": title, "k": 10, "name": title, "direction": "zero"}
+    values = [
+        state("chat", 1.0, title, group="person=old", ci_low=0.7, ci_high=1.0),
+        state("b", 0.4, title, group="person=old"),
+    ]
+    verdict = build_verdict(write_run(tmp_path, values, rows, [metric]))
+    assert verdict.line == (
+        "Stating each of 2 identities changes the lists of chat more than repeating the neutral "
+        "prompt does, most person=old: by 1.0000 [0.7000, 1.0000]."
+    )
+    assert verdict.sentences[1] == "The same holds for 1 of 2 identities with b."
+    assert verdict.tiles[0].value == "1.0000 [0.7000, 1.0000]"
+
+
 def test_an_effect_below_the_control_keeps_its_sign(tmp_path: Path) -> None:
     effect = compare("person=old", CONTROL, (0.5, 0.8), 0.1, model="chat", between="groups")
     effect |= {"metric": "identity_effect", "significant": True, "p_adjusted": 0.002}

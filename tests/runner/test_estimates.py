@@ -52,7 +52,7 @@ def test_there_is_no_estimate_until_each_stage_has_a_basis() -> None:
         assert work.estimate() is None
         finish(work, stage, seconds)
     assert work.estimate() == pytest.approx(95)
-    assert work.describe() == "3 of 6 stages, 2 min left"
+    assert work.describe() == "3 of 6 stages, about 2 min left"
     for stage in stages[3:]:
         finish(work, stage, 1.0)
     assert work.describe() == "6 of 6 stages"
@@ -74,7 +74,7 @@ def test_the_estimate_falls_while_a_stage_runs_and_never_below_zero() -> None:
     work.finish(make_record(stages[1], seconds=60.0))
     work.start(stages[2])
     clock.seconds = 1045.0
-    assert work.describe_time() == "15 s left"
+    assert work.describe_time() == "about 15 s left"
     clock.seconds = 1055.0
     assert work.describe() == "2 of 3 stages", "5 s may be as long as the reports"
     clock.seconds = 5000.0

@@ -398,8 +398,8 @@ def _show_requests(requests: Sequence[Mapping[str, Any]], *, quiet: bool) -> Ite
             f"{total['tokens_out']:,} out, {money if prices else 'no prices given'}"
         )
     for row in known:
-        if row["most"] is not None and row["to_send"] > row["most"]:
-            yield f"{row['model']} will fail: its budget.requests allows {row['most']:,} of them"
+        if row["budget"] is not None and row["to_send"] > row["budget"]:
+            yield f"{row['model']} will fail: its budget.requests allows {row['budget']:,} of them"
     for row in requests:
         if row["problem"]:
             yield f"the requests of {row['model']} are not known: {row['problem']}"

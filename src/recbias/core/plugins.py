@@ -247,7 +247,7 @@ class PlannedRequest:
         prompt_tokens: An upper estimate of the tokens of the prompt.
         completion_tokens: The largest number of tokens of the reply.
         money: What these tokens cost by the prices of the spec; None without prices.
-        most: How many requests the budget of its model allows; None is no limit.
+        budget: How many requests the budget of its model allows; None is no limit.
     """
 
     address: str
@@ -255,7 +255,7 @@ class PlannedRequest:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     money: float | None = None
-    most: int | None = None
+    budget: int | None = None
 
 
 @runtime_checkable

@@ -119,8 +119,7 @@ class ImpressionTable(TableSettings):
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the users and items of the log, and check its rows."""
-        files = [*map(list_file_columns, self.files(data))] if self.layout != "mind" else []
-        self.refuse_unknown_columns(name for names in files for name in names)
+        self.check_settings(self.files(data)[self.layout == "mind" :], (self.users, self.items))
         names = self.find_columns()
         labels = self._list_labels(names)
         summary = _Summary(self.path, ["user_id"] * ("user_id" in names) + labels)
@@ -141,8 +140,9 @@ class ImpressionTable(TableSettings):
             user_ids, codes = Vocabulary.encode(np.arange(1, summary.counts["requests"] + 1))
         columns = {name: frame[name].to_numpy(dtype=object) for name in labels}
         of_log = align_columns(codes, columns, user_ids, "user") if columns else None
-        of_users = self._align(self._read(self.users, "user"), user_ids, "user", of_log)
-        items = self._read(self.items, "item")
+        users, items = self._read(self.users, "user"), self._read(self.items, "item")
+        self.warn_of_unused((users, items))
+        of_users = self._align(users, user_ids, "user", of_log)
         named = [] if items is None else items["item_id"].to_pylist()
         item_ids = Vocabulary.of([*summary.items, *named])
         of_items = self._align(items, item_ids, "item", None)

@@ -135,9 +135,7 @@ class Tables(TableSettings):
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
         self._refuse_idle()
-        if self.columns or self.types or self.separator:
-            names = [name for path in self.files(data) for name in list_file_columns(path)]
-            self.refuse_unknown_columns(names)
+        self.check_settings(self.files(data), (self.users, self.items))
         read_rows = partial(read_interactions, layout=self.layout)
         interactions = self._read(self.interactions, INTERACTIONS, read_rows)
         users, items = self._read(self.users, _USERS), self._read(self.items, _ITEMS)
@@ -152,7 +150,7 @@ class Tables(TableSettings):
         values = np.ones(row_users.size, dtype=np.float32)
         if rows is not None and "rating" in rows.columns:
             values = rows.numbers("rating")
-        self.warn_of_unused([table for table in (users, items) if table is not None])
+        self.warn_of_unused((users, items), interactions)
         return Dataset(
             Interactions(row_users, row_items, values, times, user_ids, item_ids),
             self._build_attributes(users, user_codes, user_ids),
@@ -165,7 +163,7 @@ class Tables(TableSettings):
         """Raise Contradiction if a setting has no table to act on."""
         idle = ["layout"] if self.interactions is None else []
         if not self.gives():
-            idle += ["columns", "types", "missing", "clean", "separator", "bad_lines"]
+            idle += ["columns", "bad_lines"]
         for name in idle:
             if getattr(self, name) != getattr(Tables(), name):
                 message = "has no effect: the dataset has no table that it acts on"
@@ -291,7 +289,7 @@ class QueryTable(TableSettings):
 
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries of the table."""
-        self.refuse_unknown_columns(list_file_columns(self.path))
+        self.check_settings([self.path], [self.path])
         table = read_file(self.path, replace(_QUERIES, renamed=self.columns))
         if not len(table):
             remedy = "add a row below the names of the columns"
@@ -300,6 +298,7 @@ class QueryTable(TableSettings):
         ids = Vocabulary(table.texts("query_id"))
         table.refuse_repeats(codes, lambda row: f"query_id {ids.ids[row]!r} has two rows")
         cells = pd.DataFrame(self.read_columns(table), range(len(ids)))
+        self.warn_of_unused([table])
         where = str(self.path)
         check_ids(ids.ids, dataset.user_ids, "queries", where, may_lack=True, is_needed=False)
         users = dataset.user_ids.find(ids.ids)

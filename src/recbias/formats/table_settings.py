@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,9 +16,10 @@ import pyarrow.compute as pc
 from recbias.core.context import warn
 from recbias.core.dataset import SEPARATOR, AnyArray, BoolArray, FloatArray
 from recbias.core.docstrings import InheritsSections
+from recbias.core.errors import Contradiction
 from recbias.formats.delimited import Table
 from recbias.formats.identifiers import NO_VALUE, to_texts
-from recbias.formats.tables import refuse_unknown
+from recbias.formats.tables import decode_dictionary, list_file_columns, refuse_unknown
 from recbias.formats.text_files import shorten
 
 _ColumnType: TypeAlias = Literal["number", "yes_no", "text"]
@@ -66,6 +68,12 @@ def infer_column(column: Any) -> AnyArray:
     return to_texts(column)
 
 
+_OF_LABELS = ("types", "missing", "clean", "separator")
+"""The settings that act on the columns of users, items and queries only."""
+
+_IDS = frozenset({"user_id", "item_id", "query_id"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Clean:
     """How the text of a table is changed.
@@ -82,7 +90,7 @@ class Clean:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings(InheritsSections):
-    """The settings of tables.
+    """The settings of tables; all but ``columns`` act on users, items and queries only.
 
     Args:
         columns: New names of columns, by their names in the files: ``{customer: user_id}``.
@@ -104,13 +112,32 @@ class TableSettings(InheritsSections):
     clean: Clean = Clean()
     separator: dict[str, str] = field(default_factory=dict, hash=False)
 
-    def refuse_unknown_columns(self, names: Iterable[str]) -> None:
-        """Raise UnknownColumn if a setting names none of the columns in the files."""
-        names = list(names)
-        renamed = [self.columns.get(name, name) for name in names]
-        refuse_unknown("columns", self.columns, names)
-        refuse_unknown("types", self.types, renamed)
-        refuse_unknown("separator", self.separator, renamed)
+    def check_settings(self, all_paths: Iterable[Path], labelled: Iterable[Path | None]) -> None:
+        """Raise if a setting names no column of all files, or acts on none of the labelled ones.
+
+        Raises:
+            UnknownColumn: No file has a column that a setting names.
+            Contradiction: A setting has no effect.
+        """
+        plain = TableSettings()
+        given = [name for name in _OF_LABELS if getattr(self, name) != getattr(plain, name)]
+        if not (given or self.columns):
+            return
+        files, of_labels = [
+            [name for path in paths if path is not None for name in list_file_columns(path)]
+            for paths in (all_paths, labelled)
+        ]
+        refuse_unknown("columns", self.columns, files)
+        idle = [] if of_labels else [(setting, "its tables are") for setting in given]
+        acted = {self.columns.get(name, name) for name in of_labels} - _IDS
+        for setting, named in (("types", self.types), ("separator", self.separator)):
+            refuse_unknown(setting, named, [self.columns.get(name, name) for name in files])
+            idle += [(setting, f"{name!r} is") for name in named if name not in acted]
+        for setting, what in idle:
+            message = f"has no effect: {what} read as written"
+            remedy = "leave it out, or correct the file: it acts on columns of users, items and "
+            remedy += "queries, not on their identifiers"
+            raise Contradiction(message, where=setting, remedy=remedy)
 
     def read_columns(self, table: Table) -> dict[str, AnyArray]:
         """Return the columns of a table without its identifiers, the first column.
@@ -167,21 +194,26 @@ class TableSettings(InheritsSections):
         missing = {text.strip().casefold() for text in texts}
         return values.str.strip().str.casefold().isin(missing)
 
-    def warn_of_unused(self, tables: Sequence[Table]) -> None:
-        """Warn if no cell of the tables is one of ``missing``."""
-        columns = [table[name] for table in tables for name in table.columns]
-        texts = (column for column in columns if not pa.types.is_floating(column.type))
-        values = (
-            _split_cells(pd.Series(each.unique().to_pylist(), dtype=object)) for each in texts
-        )
-        numbers = [value for value in self.missing if isinstance(value, int | float)]
-        floats = (each.to_numpy() for each in columns if pa.types.is_floating(each.type))
-        is_used = any(self._find_missing(each).any() for each in values) or any(
-            np.isin(each, numbers).any() for each in floats
-        )
-        if self.missing and tables and not is_used:
-            names = ", ".join(table.path.name for table in tables)
+    def warn_of_unused(self, tables: Iterable[Table | None], rows: Table | None = None) -> None:
+        """Warn if no cell of some tables is one of ``missing``, and if one of interactions is."""
+        labelled = [table for table in tables if table is not None]
+        columns = (table[name] for table in labelled for name in table.columns[1:])
+        if self.missing and labelled and not any(map(self._has_missing, columns)):
+            names = ", ".join(table.path.name for table in labelled)
             warn(f"no cell of {names} is one of missing: {[*self.missing]}")
+        if self.missing and rows is not None:
+            for name in rows.columns:
+                if name != "timestamp" and self._has_missing(rows[name]):
+                    problem = f"{name} has values of missing, which acts on no interactions"
+                    warn(f"{rows.path.name}: {problem}: such rows are kept")
+
+    def _has_missing(self, column: Any) -> bool:
+        """Return whether a cell of a column is one of ``missing``."""
+        if pa.types.is_floating(column.type):
+            numbers = [value for value in self.missing if isinstance(value, int | float)]
+            return bool(np.isin(column.to_numpy(), numbers).any())
+        texts = pd.Series(decode_dictionary(column).unique().to_pylist(), dtype=object)
+        return bool(self._find_missing(_split_cells(texts)).any())
 
     def _clean(self, cells: pd.Series[Any], counts: AnyArray) -> AnyArray:
         """Return the changed text of each different cell, "" where it is missing."""

@@ -164,7 +164,7 @@ def plan_requests(
             prompt_tokens=request.prompt_tokens,
             completion_tokens=request.decoding.max_tokens,
             money=Spending.estimate(request, prices).money if prices else None,
-            most=model.budget.requests if model.budget else None,
+            budget=model.budget.requests if model.budget else None,
         )
         for request in requests
     ]

@@ -144,12 +144,10 @@ class RenderedPrompt:
 
     Args:
         messages: The messages.
-        n_shown: How many items of the history they contain.
         n_cut: How many items of the history were left out, the oldest.
     """
 
     messages: tuple[Message, ...]
-    n_shown: int
     n_cut: int
 
 
@@ -292,7 +290,7 @@ class RecommendationPrompt(_Template):
         values |= {"history": self.history.write(displayed), "mitigation": mitigation or ""}
         values["candidates"] = self.history.write(candidates)
         message = replace(self, lines=self._select_lines(values)).fill(values)
-        return RenderedPrompt((message,), len(displayed), len(history) - len(displayed))
+        return RenderedPrompt((message,), len(history) - len(displayed))
 
     def _require_stated(self, slot: str, value: str) -> None:
         """Raise Contradiction if the text has neither the slot nor the number."""
@@ -322,7 +320,7 @@ class RequestPrompt(_Template):
     def render(self, request: str, n_items: int) -> RenderedPrompt:
         """Return the messages for one query; braces in its text are text."""
         message = self.fill({"request": request, "n_items": str(n_items)})
-        return RenderedPrompt((message,), 0, 0)
+        return RenderedPrompt((message,), 0)
 
 
 _MAX_SENTENCE_LENGTH = 2000  # the longest sentence of a mitigation in characters

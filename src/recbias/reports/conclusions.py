@@ -122,7 +122,10 @@ def _describe_test(question: Question, row: Row | None = None) -> str:
     equal = ", all differences are equal" * lacks_spread(row)
     is_adjusted = row["correction"] not in {"", "none"} and row["family_size"] != 1
     p = format_p_value(row["p_adjusted"], row["alpha"])
-    return f"{methods}: {'adjusted ' * is_adjusted}p {p}{n}{equal}."
+    what = ""
+    if question.between == "groups" and math.isnan(row["mean_a"]):
+        what = "; the test permutes the groups, and the interval is of the value itself"
+    return f"{methods}: {'adjusted ' * is_adjusted}p {p}{n}{equal}{what}."
 
 
 def _count(n: float, unit: str) -> str:
@@ -338,8 +341,31 @@ def _write_contrast(question: Question) -> _Answer:
     )
     kind, words = _describe_contrast(question, leads)
     sentence = _start(_fit(text.format_map(words) for text in _CONTRASTS[kind]))
-    more = (_describe_shared(question, leads[0]),) if leads[0]["b"] == CONTROL else ()
+    more: tuple[str, ...] = ()
+    if leads[0]["b"] == CONTROL:
+        more = (_describe_shared(question, leads[0]),)
+        for each in leads[1:] if kind == "identities" else ():
+            if each["difference"] * leads[0]["difference"] > 0:
+                count = _count_identities(question, each)
+                more += (f"The same holds for {count} with {to_line(each['model'])}.",)
     return _Answer(sentence, detail, more)
+
+
+def _find_alike(question: Question, row: Row) -> list[Row]:
+    """Return the identities of which a model has a significant effect of the same sign."""
+    return [
+        each
+        for each in question.significant
+        if each["model"] == row["model"]
+        and each["group"]
+        and each["difference"] * row["difference"] > 0
+    ]
+
+
+def _count_identities(question: Question, row: Row) -> str:
+    n = len(_find_alike(question, row))
+    total = sum(each["model"] == row["model"] and each["group"] != "" for each in question.rows)
+    return f"{'each' if n == total else f'{n:,}'} of {total:,} identities"
 
 
 def _describe_shared(question: Question, row: Row) -> str:
@@ -351,6 +377,9 @@ def _describe_shared(question: Question, row: Row) -> str:
         text += f" (0 in each of {format_count(row['n'], 'prompt')})"
     return f"{text} with the neutral list; the neutral prompt sampled again has {repeated}."
 
+
+_COMPARED = {"association": "share of positions{} (association)"}
+"""The quantity that a test within a model compares where it is not the metric, by the metric."""
 
 _CONTRASTS = {
     "trend": (
@@ -371,6 +400,7 @@ _CONTRASTS = {
         "Stating {stated} {changes} {alike_share} {than}{most}: by {size}.",
         "Stating {a} {changes} {model} {than}: by {size}.",
     ),
+    "identities": ("Stating {identities} {changes} {model} {than}, {widest}{a}: by {size}.",),
     "spread": (
         "{name} is {size} with {model}: from {full_b} to {full_a}.",
         "{name} is {size} with {model}: from {b} to {a}.",
@@ -397,18 +427,23 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         and (each["difference"] > 0) == is_positive
     ]
     also = [to_line(each["model"]) for each in leads[1:] if each["model"] in same]
-    others = [to_line(each["model"]) for each in leads[1:] if each["model"] not in same]
+    unlike = [each for each in leads[1:] if each["model"] not in same]
+    reverse = [each for each in _find_opposite(question, row) if each["target"] == row["target"]]
+    is_opposite = all(each in reverse for each in unlike)
+    others = "the opposite holds" if is_opposite else "other differences are significant"
     alike = [each for each in leads if (each["difference"] > 0) == is_positive]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
     is_largest = all(abs(each["difference"]) <= abs(row["difference"]) for each in alike)
     is_same = is_same and is_largest and leads[1:] == alike[1:] != []
     sizes = [each["difference"] for each in alike[1:]]
     has_most = is_largest and not all(math.isclose(size, row["difference"]) for size in sizes)
+    quantity = _COMPARED.get(question.metric.name, f"{question.name}{{}}").format(target)
+    own = _find_alike(question, row)
     words = {
-        "name": f"{question.name}{target}{question.where}",
+        "name": f"{quantity}{question.where}",
         "model": model,
         "too": f"; also significant with {join_names(also)}" * bool(also)
-        + f"; other differences are significant with {join_names(others)}" * bool(others),
+        + f"; {others} with {join_names([each['model'] for each in unlike])}" * bool(unlike),
         "share": _count_share(leads, len(question.models)),
         "alike": join_names([each["model"] for each in alike]),
         "alike_share": _count_share(alike, len(question.models)),
@@ -416,28 +451,31 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         "b": b,
         "full_a": _add_mean(a, row, "a"),
         "full_b": _add_mean(b, row, "b"),
-        "size": _state_size(row),
+        "size": _state_size(question.add_interval(row)),
         "signed": _state_size(row, signed=True),
         "order": "higher" if is_positive else "lower",
         "trend": f"{'rises' if row['effect_size'] > 0 else 'falls'} with the order of the groups",
         "changes": "changes the lists of",
         "than": f"{'more' if is_positive else 'less'} than repeating the neutral prompt does",
         "stated": a if is_same or not alike[1:] else "an identity",
+        "identities": _count_identities(question, row),
+        "widest": "most "
+        * (row == max(own, key=lambda each: abs(each["difference"]), default="")),
         "most": f", most{'' if is_same else f' {a}'} with {model}" * has_most,
         "farthest": ", most" * (row["test"] == "welch_anova"),
     }
     if row["test"] == TREND:
         return "trend", words
-    if _measures_sides(question, row):
+    if _measures_sides(question, row) or question.metric.name in _COMPARED:
         return "same" if is_same else "sides", words
     if row["b"] == CONTROL:
-        return "stated", words
-    if not question.metric.by and math.isclose(
+        return "identities" if row in own and own[1:] else "stated", words
+    if math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
+        return "value", words
+    is_spread = not question.metric.by and math.isclose(
         question.get_value(row["model"]), row["difference"]
-    ):
-        return "spread", words
-    is_value = math.isnan(row["mean_a"]) or math.isnan(row["mean_b"])
-    return "value" if is_value else "other", words
+    )
+    return "spread" if is_spread else "other", words
 
 
 def _count_share(leads: Sequence[Row], n: int) -> str:
@@ -449,7 +487,18 @@ def _count_share(leads: Sequence[Row], n: int) -> str:
 def _count_significant(question: Question) -> str:
     """Return how many comparisons are significant, where a model has several."""
     n, total = len(question.significant), format_count(len(question.rows), "test")
-    return f"{n:,} of {total} {'is' if n == 1 else 'are'} significant."
+    both = ", in both directions" * any(map(_find_opposite, [question] * n, question.significant))
+    return f"{n:,} of {total} {'is' if n == 1 else 'are'} significant{both}."
+
+
+def _find_opposite(question: Question, row: Row) -> list[Row]:
+    """Return the significant differences of the same two sides in the other direction."""
+    return [
+        each
+        for each in question.significant
+        if (each["a"], each["b"]) == (row["a"], row["b"])
+        and each["difference"] * row["difference"] < 0
+    ]
 
 
 def _measures_sides(question: Question, row: Row) -> bool:
@@ -467,15 +516,23 @@ def _write_models(question: Question) -> _Answer:
     row = min(
         question.significant, key=lambda row: bool({row["a"], row["b"]} & question.baselines)
     )
-    names = [_name_side(question, row, name) for name in ("group", "target") if row[name]]
-    part = f" for {join_names(names)}" if names else ""
+    part, *opposite = (
+        f" for {join_names(names)}" if names else ""
+        for each in (row, *_find_opposite(question, row))
+        for names in [[_name_side(question, each, at) for at in ("group", "target") if each[at]]]
+    )
     sides = "ba" if row["a"] in question.baselines else "ab"
     order = "higher" if (row["difference"] > 0) == (sides == "ab") else "lower"
     a, b = (_add_mean(_name_model(question, row[side]), row, side) for side in sides)
     name = f"{question.name}{part}{question.where}"
-    sentence = f"{name} is {order} with {a} than with {b}: by {_state_size(row)}."
+    sentence = f"{name} is {order} with {a} than with {b}: by {_state_size(row)}"
+    other = "lower" if order == "higher" else "higher"
+    more = f"; it is {other}{opposite[0]}" if opposite else ""
+    if opposite[1:]:
+        more = f"; it is {other} in {len(opposite):,} parts"
+    texts = (f"{sentence}{more}.", f"{sentence}{'; others are opposite' * bool(more)}.")
     return _Answer(
-        _start(sentence), _combine(_describe_test(question, row), _count_significant(question))
+        _start(_fit(texts)), _combine(_describe_test(question, row), _count_significant(question))
     )
 
 

@@ -394,8 +394,10 @@ def _make_gap_tile(row: Row, name: str, question: Question, gap: Row | None) -> 
     is_named = is_effect or question.metric.is_of_named
     sides = "ab" if is_named or row["difference"] > 0 else "ba"
     names = [to_line(name_group(row[side], by)) for side in sides]
-    value, low, high = (row[key] for key in ("difference", "ci_low", "ci_high"))
-    value, low, high = (value, low, high) if is_named else views.orient(row)
+    value, low, high = views.orient(row)
+    if is_named:
+        full = question.add_interval(row)
+        value, low, high = (full[name] for name in ("difference", "ci_low", "ci_high"))
     what, note = f"gap of {name}", " minus ".join(names)
     if is_effect:
         what, note = name, names[0]

@@ -894,6 +894,14 @@ class Question:
         """Return the value of a model, NaN if it has none."""
         return float(self.estimates.get((model, "", ""), {"value": math.nan})["value"])
 
+    def add_interval(self, row: Row) -> Row:
+        """Return a comparison that has no interval with that of the value which it is, if any."""
+        value = self.estimates.get((row["model"], row["group"], row["target"]))
+        is_known = not math.isnan(row["ci_low"])
+        if is_known or value is None or not math.isclose(value["value"], row["difference"]):
+            return row
+        return {**row, "ci_low": value["ci_low"], "ci_high": value["ci_high"]}
+
     def find_worst(self, model: str, target: str) -> list[Row]:
         """Return the rows of the worst-off groups of a model; see ``find_worst_groups``."""
         rows = [

@@ -231,7 +231,7 @@ def count_requests(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
 
     Returns:
         A row for each, over all data contexts, each request once: ``model``, ``REQUEST_COUNTS``,
-        ``money`` (by the prices of the spec; None without prices), ``most``, how many its budget
+        ``money`` (by the prices of the spec; None without prices), ``budget``, how many it
         allows, and ``problem``: why the numbers are not known and None, else None.
     """
     rows: list[dict[str, Any]] = []
@@ -259,8 +259,8 @@ def count_requests(plan: Plan, executor: Executor) -> list[dict[str, Any]]:
         money = None
         if all(request.money is not None for request in requests.values()):
             money = sum(request.money or 0.0 for request in missing)
-        most = min((each.most for each in missing if each.most is not None), default=None)
-        row = dict(zip((*REQUEST_COUNTS, "money", "most"), (*totals, money, most), strict=True))
+        budget = min((each.budget for each in missing if each.budget is not None), default=None)
+        row = dict(zip(REQUEST_COUNTS, totals, strict=True)) | {"money": money, "budget": budget}
         known = dict.fromkeys(row) if problem else row
         rows.append({"model": label, **known, "problem": problem})
         sent |= requests.keys()

@@ -490,7 +490,7 @@ class RemainingWork:
     def describe_time(self) -> str:
         """Return the time that is left, as in ``2 min left``; blank if short or unknown."""
         seconds = self.estimate() or 0.0
-        return f"{describe_seconds(seconds)} left" if seconds >= _LEAST_SHOWN else ""
+        return f"about {describe_seconds(seconds)} left" if seconds >= _LEAST_SHOWN else ""
 
 
 def describe_seconds(seconds: float) -> str:
