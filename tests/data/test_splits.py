@@ -287,6 +287,29 @@ def test_cold_items_and_users_have_no_training_rows(
     assert sum(map(len, parts)) == 40
 
 
+@pytest.mark.parametrize(
+    ("train", "test", "warning"),
+    [
+        ([(0, 0), (1, 1)], [(0, 2), (1, 3)], "no test item has a training interaction"),
+        ([(0, 0), (1, 1), (2, 2)], [(0, 1), (0, 2), (1, 0), (1, 2)], "of 2 of 2 users all unseen"),
+        ([(0, 0), (1, 1), (2, 2)], [(0, 1), (1, 0), (1, 2)], None),
+    ],
+)
+def test_a_test_part_on_which_all_models_are_equal_is_warned_about(
+    train: list[tuple[int, int]], test: list[tuple[int, int]], warning: str | None
+) -> None:
+    class Splitter:
+        def split(self, *_: Any) -> Split:
+            is_test = np.arange(len(rows)) >= len(train)
+            return Split(rows.take(~is_test), rows.take(is_test))
+
+    rows = make_interactions(train + test)
+    with collect_warnings() as notes:
+        SplitDataset(Splitter(), 0, 1)(Dataset(rows))
+    assert [note[: len(warning or "")] for note in notes] == [warning] * (warning is not None)
+
+
+@pytest.mark.filterwarnings("ignore:of 5 of 5 users")
 def test_a_filter_of_the_training_part_leaves_the_test_part(rng: np.random.Generator) -> None:
     dataset, splitter = make_dataset_windows(), RandomHoldout(test=0.25)
     whole = SplitDataset(splitter, 0, 1)(dataset)
@@ -301,6 +324,7 @@ def test_a_filter_of_the_training_part_leaves_the_test_part(rng: np.random.Gener
     assert set(zip(split.train.users.tolist(), split.train.items.tolist(), strict=True)) <= pairs
 
 
+@pytest.mark.filterwarnings("ignore:of 5 of 5 users")
 def test_a_filter_of_all_rows_is_not_applied_again(rng: np.random.Generator) -> None:
     filters = (Threshold(at_least=3), Threshold(at_least=1, part="train"))
     split = SplitDataset(RandomHoldout(test=0.25), 0, 1, filters)(make_dataset_windows())

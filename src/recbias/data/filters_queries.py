@@ -41,7 +41,8 @@ class _RowFilter(InheritsSections):
     Args:
         part: Whether the filter applies to ``all`` interactions before the split, or to those of
             the training part after it (``train``); the test part then keeps all of its rows, also
-            of users and items that training no longer has.
+            of users and items that training no longer has. Models may then recommend what a user
+            had in the rows that the filter excludes.
     """
 
     part: Literal["all", "train"] = "all"

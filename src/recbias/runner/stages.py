@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from recbias.core.context import get_context, stage_context
+from recbias.core.context import get_context, stage_context, warn
 from recbias.core.dataset import (
     Attributes,
     Dataset,
@@ -222,11 +222,30 @@ class SplitDataset:
         if self.splitter is not None:
             rng = make_generator(self.seed, "split", self.fold)
             split = call_for(Split, self.splitter.split, dataset, self.fold, rng)
-        if not self.filters:
-            return split
-        train = replace(align_dataset(dataset, split), interactions=split.train)
-        rows = _apply_filters(train, self.filters, "train", self.seed).interactions
-        return replace(split, train=rows.recode(split.train.user_ids, split.train.item_ids))
+        if self.filters:
+            train = replace(align_dataset(dataset, split), interactions=split.train)
+            rows = _apply_filters(train, self.filters, "train", self.seed).interactions
+            rows = rows.recode(split.train.user_ids, split.train.item_ids)
+            split = replace(split, train=rows)
+        if split.test is not None:
+            _question_test(split.train, split.test)
+        return split
+
+
+def _question_test(train: Interactions, test: Interactions) -> None:
+    """Warn of a test part on which all models that recommend training items score 0, or 1."""
+    is_candidate = train.item_counts() > 0
+    tested = test.take(is_candidate[test.items])
+    n_items, is_asked = np.count_nonzero(is_candidate), tested.user_counts() > 0
+    n_users = np.count_nonzero(is_asked)
+    if n_items and not n_users:
+        problem = "no test item has a training interaction, and such items are no candidates"
+        warn(f"{problem}: only lists and vectors of other tools can score above 0")
+    if 0 < n_users * n_items < 2 * (len(train) + len(tested)):
+        n_had = np.diff(train.binary.indptr) + np.diff(tested.binary.indptr)
+        if 2 * (n := np.count_nonzero((n_had == n_items) & is_asked)) > n_users:
+            problem = f"of {n:,} of {n_users:,} users all unseen candidates are test items"
+            warn(f"{problem}, so that no list is wrong: a filter such as threshold selects rows")
 
 
 @dataclass(frozen=True)
