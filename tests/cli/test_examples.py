@@ -17,10 +17,10 @@ k: 2
 models:
   - {name: lists, label: ours, path: ours.csv, seen: keep}
   - {name: lists, label: theirs, path: theirs.csv, seen: keep}
-metrics: [HR, MRR]
+metrics: [HR, MRR, {name: MRR, by: "age in [18, 25]", gap: difference}]
 """
 FILES = {
-    "users.csv": "user_id,gender\nana,F\nbo,M\ncy,F\n",
+    "users.csv": "user_id,gender,age\nana,F,17\nbo,M,20\ncy,F,24\n",
     "items.csv": "item_id,title\n1,Heat\n2,Fargo\n3,Alien\n4,Jaws\n",
     "train.csv": "user_id,item_id,timestamp\nana,1,10\nana,2,20\nbo,1,10\ncy,3,10\n",
     "test.csv": "user_id,item_id\nana,3\nana,4\nbo,2\ncy,1\n",
@@ -58,8 +58,12 @@ def test_a_group_and_a_number_select_users(folder: Path) -> None:
         "cinema", group="gender=F", worst=1, models=["theirs"], out=folder / "results"
     )
     assert table[["unit_id", "metric", "value"]].to_numpy().tolist() == [["cy", "HR", 0.0]]
-    with pytest.raises(UnknownName, match="no user has 'gender=X'"):
-        recbias.examples("cinema", group="gender=X", out=folder / "results")
+    table = recbias.examples("cinema", group="age=18-24", out=folder / "results")
+    assert {*table["unit_id"]} == {"bo", "cy"}
+    for wrong, right in (("gender=X", "gender=M or gender=F"), ("age=18-25", "age=18-24")):
+        with pytest.raises(UnknownName, match=f"no user has '{wrong}'") as caught:
+            recbias.examples("cinema", group=wrong, out=folder / "results")
+        assert right in str(caught.value.remedy)
 
 
 def test_the_command_prints_titles(folder: Path) -> None:

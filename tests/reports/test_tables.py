@@ -28,7 +28,7 @@ from recbias.reports.views import (
 )
 from recbias.reports.wording import add_places, number_cell, tabulate
 from recbias.statistics.agreement import kendall_tau
-from support.hand_worked_runs import BY_GENDER, compare, state, write_run
+from support.hand_worked_runs import BY_GENDER, compare, state, write_groups, write_run
 from support.run_folders import RunSpec, make_run
 
 
@@ -106,6 +106,12 @@ def test_the_best_gap_is_marked_without_a_test(tmp_path: Path) -> None:
     values = [state(model, value, gap["metric"]) for model, value in (("a", 0.2), ("b", 0.1))]
     table = build_summary(write_run(tmp_path, values, (), [gap]))
     assert [row[-1].best for row in table.rows] == [False, True]
+
+
+def test_the_smallest_gap_is_the_best_of_its_column(tmp_path: Path) -> None:
+    (table,) = build_group_tables(write_groups(tmp_path, models=["a", "b"]))
+    assert table.columns[-1].title == "gap"
+    assert [row[-1].best for row in table.rows] == [True, True]  # both are 0.1
 
 
 def test_several_datasets_are_blocks_of_rows_with_the_mean_first(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from recbias.core.measures import CONTROL
 from recbias.reports.conclusions import split_conclusions
 from recbias.reports.render import Content, render_json, render_markdown
 from recbias.reports.run import RunTables, to_records
+from recbias.reports.tables import build_check_table
 from recbias.reports.verdict import build_verdict, render_junit
 from recbias.runs.tables import Run
 from support.hand_worked_runs import (
@@ -350,12 +351,19 @@ def test_junit_has_failures_skipped_cases_and_errors(tmp_path: Path) -> None:
     for element in (root, suite):
         assert {name: element.get(name) for name in expected} == expected
     cases = suite.findall("testcase")
-    tags = [["failure"], [], ["skipped"], ["failure"], ["error"]]
+    tags = [["failure"], ["system-out"], ["skipped"], ["failure"], ["error"]]
     assert [[child.tag for child in case[1:]] for case in cases] == tags
     assert cases[0].get("name") == "nDCG gap by gender: at most 0.04 [ml-1m]"
     assert cases[0][0][0].get("value") == "nDCG(by=gender, gap=difference)@10"
     assert cases[0][1].get("message") == f"fail: {FAILED}"
     assert cases[4][1].get("message") == f"undecided: {WITHOUT_VALUE}"
+
+
+def test_an_interval_has_the_digits_of_its_limit(tmp_path: Path) -> None:
+    check = PASSED | {"ci_high": 0.1056712, "limit": "at most 0.10568"}
+    table = build_check_table(write_checks(tmp_path, check))
+    assert table is not None
+    assert table.rows[0][3].text == "0.05000 to 0.10567"
 
 
 def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
@@ -367,6 +375,8 @@ def test_every_place_begins_with_the_same_verdict(tmp_path: Path) -> None:
     assert [line.plain for line in printed] == [verdict.line, *listed, " ".join(verdict.small)]
     assert json.loads(render_json(run))["verdict"]["line"] == verdict.line
     assert ET.fromstring(render_junit(run)).get("name") == verdict.line
+    (tmp_path / "manifest.json").write_text(json.dumps(run.manifest), encoding="utf-8")
+    assert repr(Run(tmp_path)) == f"{verdict.line}\n{tmp_path}"
     markdown = html.unescape(render_markdown(Content(run))).replace("\\", "")
     assert all(markdown.index(line) < markdown.index("Data and settings") for line in shown)
 

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 
 from recbias.core.context import collect_warnings, warn
-from recbias.core.dataset import AnyArray, Dataset, Interactions, Queries, Split
+from recbias.core.dataset import AnyArray, Attributes, Dataset, Interactions, Queries, Split
 from recbias.core.errors import MissingEvidence, UnknownName
 from recbias.core.files import has_file
-from recbias.core.grouping import JOIN, split_crossing
+from recbias.core.grouping import JOIN, group_by, parse_uncertain_label, split_crossing
 from recbias.core.text import normalize_name, suggest
 from recbias.reports import views
-from recbias.reports.run import RunTables, read_parquet
+from recbias.reports.run import RunTables, name_values, read_parquet
 from recbias.reports.views import format_title
 from recbias.runner.store import Store
 
@@ -184,7 +184,7 @@ class Stages:
     """What is known of the units of one dataset, seed and fold: labels, histories and titles."""
 
     def __init__(self, tables: RunTables, keys: Mapping[str, Any]) -> None:
-        self._keys, self._folder = keys, tables.folder
+        self._keys, self._folder, self._tables = keys, tables.folder, tables
         # the store is beside the runs, in which a run that is not published yet lies
         places = [parent / "store" for parent in tables.folder.resolve().parents[:4]]
         store = Store(next((place for place in places if place.is_dir()), places[1]))
@@ -256,11 +256,15 @@ class Stages:
         self._lists = {(str(model), str(query)): tuple(ids) for (model, query), ids in items}
 
     def list_members(self, group: str) -> AnyArray:
-        """Return the ids of the queries that have all labels of a group: ``gender=F&age=25``."""
+        """Return the ids of the queries of a group: of a metric, or ``gender=F&age=25``."""
         if self.queries is None:
             raise MissingEvidence("the labels of the units are not stored", where="--group")
         labels, selected = self.queries.labels, np.ones(len(self.queries), dtype=bool)
-        for part in group.split("&"):
+        known = self._list_groups(labels)
+        for part in [group] if group in known else group.split("&"):
+            if part in known:
+                selected &= np.isin(np.arange(len(self.queries)), known[part])
+                continue
             name, _, value = part.partition("=")
             if name not in labels.names:
                 message = f"the {self.queries.unit}s have no label {name!r}"
@@ -268,10 +272,26 @@ class Stages:
             members = labels.membership(name)
             if value not in members.values:
                 message = f"no {self.queries.unit} has {part!r}"
-                raise UnknownName(message, where="--group", remedy=suggest(value, members.values))
+                names = {each for each in known if each.startswith(f"{name}=")}
+                names |= {f"{name}={value}" for value in members.values}
+                raise UnknownName(message, where="--group", remedy=suggest(part, names))
             column = members.matrix[:, [members.values.index(value)]]
             selected &= column.toarray().ravel()
         return self.queries.ids.ids[selected]
+
+    def _list_groups(self, labels: Attributes) -> dict[str, AnyArray]:
+        """Return the queries of the groups of the run's metrics, by what files and pages say."""
+        known = dict[str, AnyArray]()
+        for by in {metric.by for metric in views.collect_definitions(self._tables).values()}:
+            if by and parse_uncertain_label(by) is None:
+                groups = group_by(labels, by, split_cells=True)
+                shown = name_values(self._tables, pd.DataFrame({"group": groups.names}))["group"]
+                rows = [groups.find_rows(code) for code in range(len(groups.names))]
+                known |= {
+                    **dict(zip(shown, rows, strict=True)),
+                    **dict(zip(groups.names, rows, strict=True)),
+                }
+        return known
 
     def describe(self, unit: AnyArray, scores: pd.DataFrame, model: str) -> dict[str, Any]:
         """Return the row of a unit and a model; empty if the model has no value for the unit."""

@@ -315,7 +315,8 @@ def draw_groups(
             f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
             "Where all values are equal, the interval allows for others that n units may lack."
             * any(row["std"] == 0 < row["ci_high"] - row["ci_low"] for row in values),
-            "Models without ✓, ✗ or ? are not checked." * bool(checks and {*drawn} - checked),
+            "Models without ✓, ✗ or ? are not checked against this limit."
+            * bool(checks and {*drawn} - checked),
             f"Not drawn: {wording.count_names(omitted)}." if omitted else "",
         ),
     )

@@ -7,6 +7,7 @@ undefined values.
 from __future__ import annotations
 
 import math
+import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -114,21 +115,23 @@ def _sort_heads(run: RunTables, rows: Sequence[Row], names: Sequence[str]) -> li
 
 def _rank_cells(rows: Mapping[_Head, Row], direction: Direction, places: int) -> _Cells:
     """Return the cells of a column; the best and second best are those of each block of models."""
-    cells = {head: _build_cell(row, places) for head, row in rows.items()}
-    for block in dict.fromkeys(head[:-1] for head in rows):
-        heads = [head for head in rows if head[:-1] == block]
-        best = _find_best(rows, heads, direction)
+    return _mark_best({head: _build_cell(row, places) for head, row in rows.items()}, direction)
+
+
+def _mark_best(cells: _Cells, direction: Direction) -> _Cells:
+    marked = {**cells}
+    for block in dict.fromkeys(head[:-1] for head in cells):
+        heads = [head for head in cells if head[:-1] == block]
+        best = _find_best(cells, heads, direction)
         others = [head for head in heads if head not in best]
-        second = _find_best(rows, others, direction) if len(others) > 1 else []
-        cells |= {head: replace(cells[head], best=True) for head in best}
-        cells |= {head: replace(cells[head], second=True) for head in second}
-    return cells
+        second = _find_best(cells, others, direction) if len(others) > 1 else []
+        marked |= {head: replace(cells[head], best=True) for head in best}
+        marked |= {head: replace(cells[head], second=True) for head in second}
+    return marked
 
 
-def _find_best(
-    rows: Mapping[_Head, Row], heads: Sequence[_Head], direction: Direction
-) -> list[_Head]:
-    flags = views.flag_best([rows[head]["value"] for head in heads], direction)
+def _find_best(cells: _Cells, heads: Sequence[_Head], direction: Direction) -> list[_Head]:
+    flags = views.flag_best([cells[head].value for head in heads], direction)
     return [*compress(heads, flags)]
 
 
@@ -439,6 +442,8 @@ def build_check_table(run: RunTables) -> Table | None:
     checks = sorted(checks, key=lambda row: (not row["failed"], row["verdict"] != "undecided"))
     ends = ({n: math.nan if row[n] is None else row[n] for n in _BOUNDS} for row in checks)
     rows = add_places([{**row, **own} for row, own in zip(checks, ends, strict=True)], _BOUNDS)
+    for row in rows:  # an end of an interval that is rounded must not seem beyond the limit
+        row["places"] = max(row["places"], *map(len, re.findall(r"\.(\d+)", row["limit"])), 0)
     places = ("dataset", *_PART)
     return state_cutoff_once(
         tabulate(
@@ -664,6 +669,7 @@ def _build_groups(
         direction = metric.group_direction if len(models) > 1 else "none"
         columns = _pivot(rows, names, "group", labels.values(), direction)
         if gaps:
+            gaps = _mark_best(gaps, "lower" if len(models) > 1 else "none")
             columns.append((Column("gap", numeric=True), gaps))
     else:
         names = [*keys, *parts]

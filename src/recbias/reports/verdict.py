@@ -465,9 +465,11 @@ def render_junit(run: RunTables) -> str:
         case = SubElement(suite, "testcase", {**texts, "time": "0"})
         key = {"name": "metric", "value": _escape(views.get_title(row))}
         SubElement(SubElement(case, "properties"), "property", key)
+        message = _escape(f"{row['verdict']}: {check.sentence}")
         if tag := _choose_tag(row):
-            message = f"{row['verdict']}: {check.sentence}"
-            SubElement(case, tag, {"message": _escape(message)})
+            SubElement(case, tag, {"message": message})
+        else:
+            SubElement(case, "system-out").text = message
     indent(root)
     declaration = '<?xml version="1.0" encoding="utf-8"?>'
     return f"{declaration}\n{tostring(root, encoding='unicode')}\n"

@@ -129,6 +129,9 @@ class Run:
         write_reports(self.folder, formats=formats)
         return self.folder / "report.html" if "html" in formats else self.folder
 
+    def __repr__(self) -> str:
+        return f"{build_verdict(read_run(self.folder)).line}\n{self.folder}"
+
     def _repr_html_(self) -> str:
         """Return the verdict and the summary as a table, for a notebook."""
         verdict = build_verdict(read_run(self.folder))
