@@ -472,9 +472,10 @@ def test_empty_lists_that_count_as_0_are_said_of_groups(tmp_path: Path, name: st
     values = [state("x", 0.2, n=60), state("x", 0.4, group=SERVED, n=20), *to_records(run.metrics)]
     metrics = [{**NDCG, "name": name, "parameters": {"k": 10}}, metric]
     run = write_run(tmp_path, values, to_records(run.significance), metrics)
-    (sentence,) = (item.sentence for item in collect_conclusions(run) if item.kind == "groups")
+    (conclusion,) = (item for item in collect_conclusions(run) if item.kind == "groups")
     said = "; 40 of 60 users have empty lists, which count as 0."
-    assert sentence.endswith(said) == (name == "nDCG")
+    assert conclusion.sentence.endswith(said) == (name == "nDCG")
+    assert ("p 0.5, 100 users; an empty list counts" in conclusion.detail) == (name == "nDCG")
 
 
 def test_opposite_differences_of_two_models_are_said_to_be_opposite(tmp_path: Path) -> None:

@@ -258,7 +258,8 @@ def _add_unserved(question: Question, answer: _Answer) -> _Answer:
     start = f"{answer.sentence.removesuffix('.')}; {fact}"
     sentence = _fit([f"{start}, which count as 0.", f"{start}.", ""])
     if sentence:
-        return answer._replace(sentence=sentence)
+        detail = re.sub(r"\.( |$)", r"; an empty list counts as 0.\1", answer.detail, count=1)
+        return answer._replace(sentence=sentence, detail=detail)
     return answer._replace(more=(f"{_start(fact)}, which count as 0.", *answer.more))
 
 
