@@ -18,7 +18,15 @@ from recbias.reports.run import RunTables, to_records
 from recbias.reports.tables import build_check_table
 from recbias.reports.verdict import build_verdict, render_junit
 from recbias.runs.tables import Run
-from support.hand_worked_runs import BY_GENDER, compare, contrast, state, write_groups, write_run
+from support.hand_worked_runs import (
+    BY_GENDER,
+    NDCG,
+    compare,
+    contrast,
+    state,
+    write_groups,
+    write_run,
+)
 
 CHECK: dict[str, Any] = {
     "dataset": "ml-1m",
@@ -152,6 +160,35 @@ def test_a_passed_gate_is_followed_by_what_the_run_found(tmp_path: Path) -> None
     assert verdict.small == (
         "Welch's t-test, Bonferroni over one comparison, alpha 0.05: p 0.5, 100 users.",
     )
+
+
+@pytest.mark.parametrize("baseline", ["old", ""])
+def test_a_passed_gate_is_followed_by_what_has_become_worse(tmp_path: Path, baseline: str) -> None:
+    gap = {"parameters": {"k": 10, "by": "gender", "gap": "difference"}, "direction": "lower"}
+    metrics = [NDCG, BY_GENDER, {**BY_GENDER, **gap, "metric": CHECK["metric"]}]
+    by, significant = BY_GENDER["metric"], {"significant": True}
+    rows = [
+        contrast("new", 0.05, significant=True),
+        compare("old", "new", (0.2, 0.4), 0.01, **significant),
+        compare("old", "new", (0.3, 0.2), 0.01, **significant, metric=by, group="gender=F"),
+        compare("old", "new", (0.1, 0.9), 0.01, **significant, metric=by, group="gender=M"),
+        compare("old", "new", (0.2, 0.7), 0.01, **significant, metric=CHECK["metric"]),
+    ]
+    values = [
+        state(*item, row["metric"])
+        for row in rows[1:]
+        for item in (("old", row["mean_a"]), ("new", row["mean_b"]))
+    ]
+    run = write_run(tmp_path, values, rows, metrics)
+    run.manifest["checks"] = [PASSED | {"model": "new", "baseline": baseline, "metric": "nDCG"}]
+    losses = [
+        "nDCG for gender=F is lower with new ",
+        "new has a higher nDCG gap by gender than old",
+    ]
+    sentences = [*losses * bool(baseline), "nDCG differs between gender=F (0.2000) and gender=M"]
+    found = build_verdict(run).sentences[: len(sentences)]
+    for text, start in zip(found, sentences, strict=True):
+        assert text.startswith(start)
 
 
 def write_models(folder: Path, *names: str, **marks: bool) -> RunTables:

@@ -521,7 +521,8 @@ def _write_models(question: Question) -> _Answer:
         for each in (row, *_find_opposite(question, row))
         for names in [[_name_side(question, each, at) for at in ("group", "target") if each[at]]]
     )
-    sides = "ba" if row["a"] in question.baselines else "ab"
+    others = question.baselines | question.references
+    sides = "ba" if row["a"] in others and row["b"] not in others else "ab"
     order = "higher" if (row["difference"] > 0) == (sides == "ab") else "lower"
     a, b = (_add_mean(_name_model(question, row[side]), row, side) for side in sides)
     name = f"{question.name}{part}{question.where}"
@@ -574,7 +575,8 @@ def _write_best(question: Question) -> _Answer:
         closest = min(rows, key=lambda row: _compare_distances(question, row))
         small = _describe_test(question, closest)
         if len(models) == 2:
-            sentence = _compare_pair(question, best[0], others[0], wins)
+            a, b = sorted(models, key=lambda name: (name in question.references, name not in best))
+            sentence = _compare_pair(question, a, b, wins)
         else:
             than = [*others] if len(others) <= 3 else [f"each of the other {len(others):,} models"]
             if is_above and is_accuracy:
@@ -1006,6 +1008,25 @@ def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion
     if any(item.n_tests and item not in last for item in first):
         first.sort(key=lambda item: item in last)  # no groups are compared by a test
     return first, [item for item in conclusions if item not in first]
+
+
+def list_losses(run: RunTables) -> list[Conclusion]:
+    """Return in which groups, and gaps, a checked model is worse than that of its check."""
+    pairs = {(row["model"], row["baseline"]) for row in run.manifest.get("checks", [])}
+    losses = []
+    for question in views.collect_every_question(run):
+        if question.compares_models and question.metric.by:
+            parts = (_select_losses(part, pairs) for part in question.comparisons)
+            comparisons = tuple(part for part in parts if part.rows)
+            if comparisons:
+                losses.append(_conclude(replace(question, comparisons=comparisons)))
+    return losses
+
+
+def _select_losses(part: views.Comparisons, pairs: Iterable[tuple[str, str]]) -> views.Comparisons:
+    wins = views.find_wins(part)
+    lost = [{model, other} for model, other in pairs if model in wins.get(other, ())]
+    return replace(part, rows=tuple(row for row in part.rows if {row["a"], row["b"]} in lost))
 
 
 def concerns_groups(run: RunTables, conclusion: Conclusion) -> bool:

@@ -18,7 +18,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from recbias.core.measures import CONTROL, DATASET
 from recbias.core.text import make_printable
 from recbias.reports import views
-from recbias.reports.conclusions import Conclusion, concerns_groups, split_conclusions
+from recbias.reports.conclusions import (
+    Conclusion,
+    concerns_groups,
+    list_losses,
+    split_conclusions,
+)
 from recbias.reports.published import compare_published, list_absent_systems, read_source
 from recbias.reports.run import RunTables, to_records
 from recbias.reports.views import Question, Row, collect_questions
@@ -208,6 +213,9 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
         listed.append(f"{len(others):,} checks are undecided{named}")
     elif others:
         listed.append(f"Undecided: {others[0].sentence}")
+    losses = list_losses(run)[: _MOST_SENTENCES - 1]
+    said = {loss.sentence for loss in losses}
+    findings = [*losses, *(finding for finding in findings if finding.sentence not in said)]
     n_left = _MOST_SENTENCES - len(listed)
     sentences, small = _unite(findings[:n_left])
     tiles = tuple(check.tile for check in (*failed, *undecided, *passed))

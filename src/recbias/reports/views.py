@@ -920,6 +920,18 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     as a whole, they are not compared again in each group. Of several gaps of one grouping only the
     difference is asked about, and a test of all groups only if no pair of them is tested.
     """
+    definitions, questions = collect_definitions(run), collect_every_question(run)
+    overall = {item.metric.title for item in questions if item.compares_models}
+    return tuple(
+        item
+        for item in questions
+        if not (item.compares_models and _find_plain(item.metric, definitions) in overall)
+    )
+
+
+@lru_cache(maxsize=2)
+def collect_every_question(run: RunTables) -> tuple[Question, ...]:
+    """Return the questions, also those on models in each group that are compared as a whole."""
     definitions, comparisons = collect_definitions(run), collect_comparisons(run)
     tested = {item.title for item in comparisons if not item.compares_models}
     others = [item for title, item in definitions.items() if item.gap or title in tested]
@@ -928,13 +940,7 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
         if item.test != EXACT and not _is_repeated(item, others):
             is_trend = item.test == TREND  # asked about beside the test of all groups
             groups.setdefault((item.title, item.place, item.between, is_trend), []).append(item)
-    questions = [_ask(run, items) for items in groups.values()]
-    overall = {item.metric.title for item in questions if item.compares_models}
-    return tuple(
-        item
-        for item in questions
-        if not (item.compares_models and _find_plain(item.metric, definitions) in overall)
-    )
+    return tuple(_ask(run, items) for items in groups.values())
 
 
 def _ask(run: RunTables, comparisons: Sequence[Comparisons]) -> Question:
