@@ -125,7 +125,7 @@ def test_the_report_has_every_section(tmp_path: Path) -> None:
     text = render_report(tmp_path, RunSpec())
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
         *(
-            "Further conclusions",
+            "All conclusions",
             "Data and settings",
             "Results (@10)",
             "Agreement of the metrics (@10)",

@@ -15,7 +15,7 @@ from recbias.reports import charts, svg
 from recbias.reports.render import Section, replace_undefined, write_sections
 from recbias.reports.run import to_records
 from recbias.reports.svg import Plot, Scale
-from recbias.reports.wording import Safe, join, tag
+from recbias.reports.wording import Safe, join, join_names, tag
 
 # ---- what a gap comes from ----
 
@@ -405,7 +405,7 @@ def _list_effects(rows: Sequence[Mapping[str, Any]]) -> str:
     by_value: dict[str, list[str]] = {}
     for row in rows:
         by_value.setdefault(row["value"], []).append(row["effect"])
-    return "; ".join(f"{' and '.join(names)} for '{value}'" for value, names in by_value.items())
+    return "; ".join(f"{join_names(names)} for '{value}'" for value, names in by_value.items())
 
 
 # ---- live audits, as a page ----

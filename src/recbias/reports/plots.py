@@ -313,7 +313,7 @@ def draw_groups(
             "Hollow: no significant difference." * any(mark.hollow for mark in marks),
             _count_unlabelled(run, metric, everything, tests),
             f"Of {len(groups)} groups only the ends are drawn." * (len(groups) > most),
-            "Where all values are equal, the interval allows for others that n units may lack."
+            "If all n values are equal, the interval allows for unseen different values."
             * any(row["std"] == 0 < row["ci_high"] - row["ci_low"] for row in values),
             "Models without ✓, ✗ or ? are not checked against this limit."
             * bool(checks and {*drawn} - checked),
