@@ -223,7 +223,12 @@ TABLES = [
     rated("a.csv", marked(";"), "a.csv: the cells are separated by semicolons", value=1.0),
     rated("b.csv", marked("|"), "separated by vertical bars", value=1.0),
     rated("c.csv", marked("\t"), "separated by tabs", value=1.0),
-    rated("d.csv", marked(" "), "split: d.csv:1: the cells are separated by blanks", "by commas"),
+    rated(
+        "d.csv",
+        marked(" "),
+        "split.train: d.csv:1: the cells are separated by blanks",
+        "by commas",
+    ),
     rated("e.csv", "3,1,2.89,1\n3,2,2,1\n", "does not name the columns: '3,1,2.89,1'"),
     rated("f.csv", "ana,t\nben,x\n", "no column 'user_id'", "if this is a row, write the names"),
     rated("g.inter", marked("\t"), value=1.0),
@@ -279,7 +284,7 @@ TOOLS = [
     case(
         "LightGCN or qrels",
         LIGHTGCN,
-        "split: train.txt:1: its first line can be read as qrels, query_id '0'",
+        "split.train: train.txt:1: its first line can be read as qrels, query_id '0'",
         "or as lightgcn, user '0' with the items '0', '1', '2'",
         "set layout: qrels or layout: lightgcn",
         split=GCN,

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import strategies as st
 
+import recbias
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset, select_reviews
-from recbias.core.errors import Contradiction, MalformedLine, NothingLeft
+from recbias.core.errors import Contradiction, Faults, MalformedLine, NothingLeft
 from recbias.data.tables import Tables
 from recbias.formats.delimited import BadLines
 from recbias.formats.table_settings import Clean
@@ -67,6 +70,29 @@ def test_settings_that_only_interactions_could_follow_are_refused(
             load(Tables(interactions=rows, users=users, missing=("x", -1)))
         (note,) = [note for note in notes if "missing" in note]
         assert "i.csv: rating has values of missing, which acts on no inter" in note
+
+
+@pytest.mark.parametrize("command", [recbias.plan, recbias.run])
+def test_the_columns_that_all_files_lack_are_named_at_once(
+    tmp_path: Path, command: Callable[..., Any]
+) -> None:
+    for name, text in (
+        ("u", "who,g\nu,F\n"),
+        ("t", "who,sku\nu,a\n"),
+        ("l", "who,sku,x\nu,a,1\n"),
+    ):
+        write(tmp_path / f"{name}.csv", text)
+    spec = {
+        "name": "columns",
+        "dataset": {"name": "tables", "users": f"{tmp_path}/u.csv"},
+        "split": {"name": "given", "train": f"{tmp_path}/t.csv", "test": f"{tmp_path}/t.csv"},
+        "models": [{"name": "lists", "path": f"{tmp_path}/l.csv"}],
+        "metrics": ["HR"],
+    }
+    with pytest.raises(Faults) as caught:
+        command(spec, out=tmp_path)
+    places = [str(fault).partition(": ")[0] for fault in caught.value.faults]
+    assert places == ["dataset.users", "split.train", "models[0].path"]
 
 
 def test_items_without_interactions_are_a_dataset(tmp_path: Path) -> None:

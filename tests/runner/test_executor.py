@@ -20,6 +20,7 @@ from recbias.core.errors import (
 from recbias.core.files import compute_digest
 from recbias.kernels import devices
 from recbias.runner.boundary import attempt, blame_plugin
+from recbias.runner.checks import add_preflight
 from recbias.runner.execute import (
     Executor,
     execute,
@@ -183,7 +184,7 @@ def plan_and_store(tmp_path: Path) -> tuple[Plan, Store]:
     plan, store = api.plan(
         make_small_spec(models=MODELS, split=SPLIT, metrics=["nDCG"]), out=tmp_path
     )
-    execute(plan, store, Observer(), lambda plan, executor: [])
+    execute(plan, store, Observer(), add_preflight(lambda plan, executor: []))
     return plan, store
 
 

@@ -478,7 +478,7 @@ class ChecksEarly(Protocol):
 
 @runtime_checkable
 class ChecksFiles(Protocol):
-    """A model that reads the output of other tools and can validate the files without the data."""
+    """A model that reads the output of other tools, or data, and can validate its files alone."""
 
     def check_files(self, datasets: Sequence[str]) -> None:
         """Raise the errors of ``fit`` about the files alone, for datasets given by their labels.

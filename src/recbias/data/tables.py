@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -53,6 +53,7 @@ from recbias.formats.interactions import (
 from recbias.formats.table_settings import TableSettings
 from recbias.formats.tables import (
     TableColumns,
+    check_headers,
     list_file_columns,
     read_file,
     refuse_unknown,
@@ -131,6 +132,13 @@ class Tables(TableSettings):
         """Return the files that ``load`` reads."""
         paths = (self.interactions, self.items, self.users, self.reviews)
         return [require_file(path) for path in paths if path is not None]
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Raise the missing columns of all tables at once."""
+        rows = self.interactions
+        is_table = rows is not None and detect_layout(rows, self.layout) == "auto"
+        tables = ((self.users, _USERS), (self.items, _ITEMS), (self.reviews, _REVIEWS))
+        check_headers([*[(rows, INTERACTIONS)] * is_table, *tables], self.columns)
 
     def load(self, data: Path, rng: np.random.Generator) -> Dataset:
         """Read the tables."""
@@ -287,6 +295,10 @@ class QueryTable(TableSettings):
 
     path: InputFile
 
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Raise the missing columns of the table."""
+        check_headers([(self.path, _QUERIES)], self.columns)
+
     def ask(self, dataset: Dataset, rng: np.random.Generator) -> Queries:
         """Return the queries of the table."""
         self.check_settings([self.path], [self.path])
@@ -366,6 +378,12 @@ class GivenSplit:
     def gives(self) -> frozenset[str]:
         """Return the parts that the split makes, including training interactions."""
         return frozenset(self._list_paths())
+
+    def check_files(self, datasets: Sequence[str]) -> None:
+        """Raise the missing columns of all files at once."""
+        files = self._list_paths().values()
+        tables = [path for path in files if detect_layout(path, self.layout) == "auto"]
+        check_headers([(path, INTERACTIONS) for path in tables], self.columns)
 
     def split(self, dataset: Dataset, fold: int, rng: np.random.Generator) -> Split:
         """Return the split of the files."""

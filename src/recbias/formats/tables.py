@@ -22,7 +22,14 @@ import pyarrow.compute as pc
 
 from recbias.core.context import warn
 from recbias.core.dataset import SEPARATOR
-from recbias.core.errors import Contradiction, MalformedLine, UnknownColumn, WrongType
+from recbias.core.errors import (
+    Contradiction,
+    Faults,
+    MalformedLine,
+    UnknownColumn,
+    UserError,
+    WrongType,
+)
 from recbias.core.files import open_input
 from recbias.core.packages import require_packages
 from recbias.core.text import suggest
@@ -106,6 +113,21 @@ def _rename(names: Sequence[str], columns: Mapping[str, str], where: str) -> dic
             message = f"two columns are called {name!r} after renaming"
             raise Contradiction(message, where=where, remedy="correct columns: in the spec")
     return dict(zip(new_names, names, strict=True))
+
+
+def check_headers(
+    tables: Iterable[tuple[Path | None, TableColumns]], renamed: Mapping[str, str]
+) -> None:
+    """Raise Faults with the missing columns of all tables."""
+    faults: list[UserError] = []
+    for path, columns in tables:
+        try:
+            if path is not None:
+                replace(columns, renamed=renamed)(list_file_columns(path), str(path))
+        except UnknownColumn as error:
+            faults.append(error)
+    if faults:
+        raise Faults(faults)
 
 
 def rename_all(names: Sequence[str], columns: Mapping[str, str], where: str) -> dict[str, str]:

@@ -520,10 +520,10 @@ MAX_CHECKED_BYTES = 100 * 2**20
 
 
 def add_preflight(run_models: ModelRunner) -> ModelRunner:
-    """Return a function that checks files, models and metrics before it runs the models."""
+    """Return a function that runs what models share, and checks all, before it runs the models."""
 
     def run_checked(plan: Plan, executor: Executor) -> Iterable[list[StageRecord]]:
-        raise_faults(_Preflight(plan, executor).find_faults(plan.data_contexts))
+        _Preflight(plan, executor).run(plan.data_contexts)
         yield from run_models(plan, executor)
 
     return run_checked
@@ -546,9 +546,7 @@ def check_inputs(plan: Plan, executor: Executor) -> list[str]:
     contexts = {context.keys.dataset: context for context in reversed(plan.data_contexts)}
     unchecked = [name for name in contexts if preflight.takes_long(contexts[name])]
     checked = [contexts[name] for name in contexts if name not in unchecked]
-    for context in checked:
-        run_shared_stages(executor, context, plan.experiment)
-    raise_faults(preflight.find_faults(checked))
+    preflight.run(checked)
     answers = [
         executor.ensure(model_plan.answer)
         for model_plan in plan.model_plans
@@ -567,9 +565,21 @@ class _Preflight:
     plan: Plan
     executor: Executor
 
-    def find_faults(self, contexts: Sequence[DataContext]) -> list[UserError]:
+    def run(self, contexts: Sequence[DataContext]) -> None:
+        """Run the stages that models share, and raise the faults in what they give."""
+        for context in contexts:
+            try:
+                run_shared_stages(self.executor, context, self.plan.experiment)
+            except UserError as error:
+                sources, models = self._check_sources(), [*self._check_model_files()]
+                if sources or models:
+                    raise_faults([*(sources or [error]), *models])
+                raise
+        raise_faults(self._find_faults(contexts))
+
+    def _find_faults(self, contexts: Sequence[DataContext]) -> list[UserError]:
         """Return the faults of files, models, metrics, labels and the claim."""
-        faults = [*self._check_files()]
+        faults = [*self._check_model_files()]
         for context in contexts:
             model_plans = [each for each in self.plan.model_plans if each.data_context is context]
             faults += self._check_models(context, model_plans)
@@ -607,7 +617,14 @@ class _Preflight:
         where = (*spec.where, *(filter(None, key.split(".")) if is_setting else ()))
         return self.plan.experiment.fault(where, error.message, remedy=error.remedy)
 
-    def _check_files(self) -> Iterator[UserError]:
+    def _check_sources(self) -> list[UserError]:
+        """Return the faults in the files of the datasets, the split and the queries."""
+        experiment = self.plan.experiment
+        sources = [*(each.source for each in experiment.datasets), experiment.split]
+        specs = [spec for spec in [*sources, experiment.queries] if spec is not None]
+        return [fault for spec in specs for fault in self._check_files(spec, ())]
+
+    def _check_model_files(self) -> Iterator[UserError]:
         """Yield the faults in the files of the models whose answers are not stored."""
         several = len(self.plan.experiment.datasets) > 1
         for model in self.plan.experiment.models:
@@ -616,11 +633,14 @@ class _Preflight:
                 for model_plan in self.plan.model_plans
                 if model_plan.model.label == model.label and self._is_missing(model_plan.asking)
             ]
-            if labels and isinstance(model.plugin, ChecksFiles):
-                names = tuple(dict.fromkeys(labels)) if several else ("",)
-                error = self._catch(model, model.plugin.check_files, names)
-                for fault in Faults([error]).faults if error else ():
-                    yield self._locate_in_file(model, fault)
+            names = tuple(dict.fromkeys(labels)) if several else ("",)
+            yield from self._check_files(model, names) if labels else ()
+
+    def _check_files(self, spec: PluginSpec, names: tuple[str, ...]) -> Iterator[UserError]:
+        if isinstance(spec.plugin, ChecksFiles):
+            error = self._catch(spec, spec.plugin.check_files, names)
+            for fault in Faults([error]).faults if error else ():
+                yield self._locate_in_file(spec, fault)
 
     def _locate_in_file(self, model: PluginSpec, error: UserError) -> UserError:
         """Return a fault in a file at the setting that names the file, as the user wrote it."""

@@ -306,8 +306,6 @@ def execute(plan: Plan, store: Store, observer: Observer, run_models: ModelRunne
     executor = Executor(store, observer, fresh=plan.options.fresh)
     _look_up([plan], executor)
     _announce(plan, executor)
-    for context in plan.data_contexts:
-        run_shared_stages(executor, context, plan.experiment)
     for records in run_models(plan, executor):
         for record in records if plan.options.on_error == "stop" else ():
             _raise_failure(record)
