@@ -229,7 +229,7 @@ TABLES = [
     rated("g.inter", marked("\t"), value=1.0),
     rated("h.inter", marked("  "), "the cells are separated by blanks", "by tabs"),
     rated("i.csv", AMAZON, "is JSON, not a table", "pandas.read_json"),
-    rated("j.jsonl", AMAZON, "there is no column 'user_id'", "columns: {reviewerID: user_id}"),
+    rated("j.jsonl", AMAZON, "no column 'user_id' and", "{reviewerID: user_id, asin: item_id}"),
     rated("k.json", AMAZON, "one JSON object a line", "pandas.read_json"),
     rated("l.tsv", '1\t"10\t5\n1\t11\t4\n2\t"10\t3\n', "as elliot", "item_id '\"10'", value=1.0),
     rated("n.csv", "1::10::5\n1::11::4\n", "does not name the columns: '1,10,5'"),

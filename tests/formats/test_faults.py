@@ -201,6 +201,7 @@ def test_damaged_and_oversized_gzip_files(tmp_path: Path, read: Any) -> None:
         (lists, "a.csv", "query_id,item_id,score\nq,i,nan\n", "has a score of NaN", 2),
         (lists, "a.csv", "query_id,item_id,rank,score\nq,i,1,1\nq,j,2,3\n", "higher score", 3),
         (lists, "a.csv", "reader,item_id,rank\nq,i,1\n", "no column 'query_id'", 1),
+        (lists, "a.csv", "x,y,z\nq,i,1\n", "'query_id' and no .* 'item_id' and no .* 'rank'", 1),
         (lists, "a.csv", "query_id,item_id,place\nq,i,1\n", "neither a column 'rank' nor", 1),
         (lists, "a.csv", "user,userId,item,rank\nq,q,i,1\n", "may each be the query_id", 1),
         (lists, "a.inter", "user_id:token\tuser_id:float\titem_id:token\n", "two columns", 1),

@@ -526,3 +526,17 @@ def test_a_test_without_means_says_what_it_and_the_interval_are_of(tmp_path: Pat
         "R-RIPA of gender=F and gender=M is 0.1000 [0.0900, 0.1100] with x, more than by chance."
     )
     assert "the test permutes the groups, and the interval is of the value" in conclusion.detail
+
+
+@pytest.mark.parametrize(("other", "mark"), [(0.25, "*"), (0.9, "")])
+def test_the_star_of_a_named_pair_stands_at_the_gap_of_this_pair_only(
+    tmp_path: Path, other: float, mark: str
+) -> None:
+    pairs = {**BY_GENDER["parameters"], "pairs": [["F", "M"]]}
+    run = write_groups(tmp_path, contrast("x", 0.05, significant=True), models=["x"])
+    values = [*to_records(run.metrics), state("x", other, BY_GENDER["metric"], group="gender=X")]
+    metrics = [{**BY_GENDER, "parameters": pairs}]
+    run = write_run(tmp_path, values, to_records(run.significance), metrics)
+    (table,) = build_group_tables(run)
+    assert table.rows[0][-1].mark == mark
+    assert "*: significant (only the named pairs are tested; Welch's t-test" in table.notes[-1]

@@ -95,8 +95,12 @@ def test_a_class_of_a_script_or_notebook_is_refused(tmp_path: Path) -> None:
         replace_inputs({"metrics": [typed(k=3)]}, tmp_path)
 
 
-def test_a_frame_of_mixed_types_is_refused_with_its_location(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"user_id": ["a", 3]})
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame({"user_id": ["a", 3]}), pd.DataFrame([[1, 2]], columns=["a", "a"])]
+)
+def test_a_frame_that_is_no_table_is_refused_with_its_location(
+    tmp_path: Path, frame: pd.DataFrame
+) -> None:
     with pytest.raises(WrongType, match=r"^dataset\.users: the data frame cannot be written"):
         replace_inputs({"dataset": {"users": frame}}, tmp_path)
 

@@ -163,7 +163,7 @@ class Tables(TableSettings):
         """Raise Contradiction if a setting has no table to act on."""
         idle = ["layout"] if self.interactions is None else []
         if not self.gives():
-            idle += ["columns", "bad_lines"]
+            idle += ["columns", "types", "missing", "clean", "separator", "bad_lines"]
         for name in idle:
             if getattr(self, name) != getattr(Tables(), name):
                 message = "has no effect: the dataset has no table that it acts on"

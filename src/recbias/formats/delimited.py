@@ -327,19 +327,25 @@ def require_columns(
 
     ``renames`` says whether a setting ``columns`` renames others.
     """
-    for name in needed:
-        if name not in names:
-            remedy = suggest_column(name, names, needed) if renames else suggest(name, names)
-            error = UnknownColumn(f"there is no column {name!r}", where=where, remedy=remedy)
-            raise explain_header(error, names, needed)
+    if missing := [name for name in needed if name not in names]:
+        error = make_unknown(missing, names, where, needed if renames else None)
+        raise explain_header(error, names, needed)
 
 
-def suggest_column(name: str, names: Sequence[str], used: Collection[str]) -> str:
-    """Return the help for a missing column: the nearest ``names``, and how one is renamed."""
-    others = find_nearest(name, names) or [other for other in names if other not in used]
-    shown = others and (others[0] if others[0] == others[0].strip() else repr(others[0]))
-    renaming = f"; another column is renamed by columns: {{{shown}: {name}}}" if shown else ""
-    return suggest(name, names) + renaming
+def make_unknown(
+    missing: Sequence[str], names: Sequence[str], where: str, used: Collection[str] | None
+) -> UnknownColumn:
+    """Return the error of missing columns, and how those not ``used`` are renamed, if they can."""
+    remedy = "; ".join(dict.fromkeys(suggest(name, names) for name in missing))
+    unused, renamed = [name for name in names if name not in (used or ())], dict[str, str]()
+    for name in missing if used is not None else ():
+        others = find_nearest(name, names) or unused
+        renamed |= dict.fromkeys([x for x in others if x not in renamed][:1], name)
+    if renamed:
+        shown = (f"{x if x == x.strip() else repr(x)}: {name}" for x, name in renamed.items())
+        remedy += f"; another column is renamed by columns: {{{', '.join(shown)}}}"
+    message = f"there is no column {' and no column '.join(map(repr, missing))}"
+    return UnknownColumn(message, where=where, remedy=remedy)
 
 
 def refuse_same_names(names: Sequence[str], where: str) -> None:

@@ -36,7 +36,7 @@ from recbias.core.errors import (
     WrongType,
 )
 from recbias.core.text import normalize_name
-from recbias.formats.delimited import Kind, Layout, explain_header, read_table, suggest_column
+from recbias.formats.delimited import Kind, Layout, explain_header, make_unknown, read_table
 from recbias.formats.identifiers import check_ids, question_ids
 from recbias.formats.json_files import read_queries
 from recbias.formats.tables import (
@@ -480,12 +480,13 @@ class _Roles:
         sources = rename_all(file_names, self.renamed, where)
         names = [*sources]
         roles = {role: name for role in _ALIASES if (name := _find_column(role, names, where))}
-        for role in ("query_id", "item_id"):
-            if role not in roles:
-                remedy = suggest_column(role, names, roles.values())
-                error = UnknownColumn(f"no column {role!r}", where=where, remedy=remedy)
-                raise explain_header(error, names, roles.values(), "query_id,item_id,rank")
-        if not (self.ordered or {"rank", "score"} & set(roles)):
+        missing = [role for role in ("query_id", "item_id") if role not in roles]
+        is_ordered = self.ordered or {"rank", "score"} & set(roles)
+        if missing:
+            missing += ["rank"] * (not is_ordered)
+            error = make_unknown(missing, names, where, roles.values())
+            raise explain_header(error, names, roles.values(), "query_id,item_id,rank")
+        if not is_ordered:
             remedy = (
                 "give each row a rank (1 is the best), a score, or both; "
                 "if the lines are in list order, set order: rows"

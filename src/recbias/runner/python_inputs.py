@@ -150,9 +150,10 @@ def _render_frame(value: Any, location: str) -> bytes | None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    frame, file = nw.from_native(value, pass_through=True), io.BytesIO()
+    file = io.BytesIO()
     is_stream = hasattr(value, "__arrow_c_stream__") and not hasattr(value, "__array__")
     try:
+        frame = nw.from_native(value, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect()
         if isinstance(value, pd.DataFrame):
@@ -166,7 +167,7 @@ def _render_frame(value: Any, location: str) -> bytes | None:
         parquet.write_table(table, file)
     except (pa.ArrowException, TypeError, ValueError) as error:
         message = f"the data frame cannot be written to Parquet: {error}"
-        remedy = "give each column one type, and text as its name"
+        remedy = "give each column one type, and a name of its own that is text"
         raise WrongType(message, where=location, remedy=remedy) from error
     return file.getvalue()
 
