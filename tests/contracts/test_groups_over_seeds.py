@@ -69,7 +69,7 @@ def test_table_and_conclusion_have_the_figures_of_the_test(run: recbias.Run) -> 
     assert "Means over seeds and folds: n counts units, not values" in table.notes[-1]
     overall = run.per_unit[run.per_unit["metric"] == "nDCG"].dropna(subset="value")
     (row,) = list_whole(tables, "nDCG@5", "tables")
-    assert row["n"] == overall["unit_id"].nunique()
+    assert (row["n"], row["undefined"]) == (n := overall["unit_id"].nunique(), 50 - n)
     (conclusion,) = (
         item
         for item in collect_conclusions(tables)

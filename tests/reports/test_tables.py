@@ -91,6 +91,11 @@ def test_units_without_a_label_are_no_undefined_values_of_a_gap(tmp_path: Path) 
     assert build_summary(run).notes == ()  # it is said beside the values of the groups
     (table,) = build_group_tables(run)
     assert table.notes[-1] == "Undefined and left out of nDCG@10 by gender: 1 of 95 values."
+    own = pd.DataFrame(groups, columns=run.metrics.columns).assign(metric=gap["metric"])
+    own.to_csv(tmp_path / "groups.csv", index=False)  # of a gap alone they are there only
+    write_run(tmp_path, values, (), [gap])
+    (table,) = build_group_tables(read_run(tmp_path))
+    assert table.notes[-1] == "Undefined and left out of nDCG@10 by gender: 1 of 95 values."
 
 
 def test_undefined_values_of_all_folds_are_counted(tmp_path: Path) -> None:

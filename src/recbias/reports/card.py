@@ -129,7 +129,7 @@ def build_card(run: RunTables) -> Card:
         "comparisons": _select(rows, _COMPARISON),
         "checks": _select(run.manifest.get("checks", []), _CHECK, ("seed", "fold")),
         "limits": {
-            "undefined": _count_undefined(estimates),
+            "undefined": _count_undefined(run),
             "missing_outputs": describe_missing_outputs(run),
             "warnings": wording.list_warnings(run),
             "failures": wording.list_failures(run),
@@ -168,12 +168,18 @@ def _list_groups(estimates: pd.DataFrame) -> list[dict[str, Any]]:
     return to_records(sizes.reset_index())
 
 
-def _count_undefined(estimates: pd.DataFrame) -> dict[str, float]:
-    """Return the number of undefined values of each metric that has some."""
-    estimates = estimates[estimates["group"] != SERVED]  # which the values over all queries hold
-    titles = [*map(views.format_title, estimates["metric"], estimates["k"])]
-    counts = estimates["undefined"].groupby(titles, sort=False).sum()
-    return {str(title): float(count) for title, count in counts.items() if count > 0}
+def _count_undefined(run: RunTables) -> dict[str, float]:
+    """Return the number of undefined values of each metric that has some, over seeds and folds."""
+    counts = {
+        title: sum(
+            float(row["undefined"])
+            for row in views.list_single(run)[title]
+            # which the values over all queries and those of the groups hold
+            if row["group"] != SERVED and (row["group"] or not metric.gap)
+        )
+        for title, metric in views.collect_definitions(run).items()
+    }
+    return {title: count for title, count in counts.items() if count > 0}
 
 
 def digest_files(folder: Path, tables: Mapping[str, Any]) -> dict[str, str]:

@@ -144,14 +144,18 @@ class RunTables:
 
     @cached_property
     def units(self) -> pd.DataFrame | None:
-        """How many units have a value over seeds and folds, for each estimate; None if unknown."""
+        """Units with a value in a seed or fold, and undefined ones; None if they are unknown."""
         path, keys = self.folder / "per_unit.parquet", ["dataset", "model", *METRIC_KEY_COLUMNS]
         if not (self.metrics[["seed", "fold"]] == ALL).any(axis=None) or not has_file(path):
             return None
-        rows = read_parquet(path, [*keys, "unit_id", "value"]).dropna(subset="value")
-        found = rows.groupby(keys, observed=True, dropna=False)["unit_id"].nunique()
-        texts = dict.fromkeys({*keys} - {"k"}, "str")
-        return found.rename("n").astype("float64").reset_index().astype(texts)
+        rows = read_parquet(path, [*keys, "unit_id", "value"])
+        every, defined = (
+            own.groupby(keys, observed=True, dropna=False)["unit_id"].nunique()
+            for own in (rows, rows.dropna(subset="value"))
+        )
+        n = defined.reindex(every.index, fill_value=0).astype("float64")
+        found = pd.DataFrame({"n": n, "undefined": every - n}).reset_index()
+        return found.astype(dict.fromkeys({*keys} - {"k"}, "str"))
 
     @cached_property
     def spec_text(self) -> str:

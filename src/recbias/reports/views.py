@@ -304,11 +304,12 @@ def collect_estimates(run: RunTables) -> pd.DataFrame:
     """Return ``run.metrics`` with the numbers of units in the rows that hold means.
 
     In the file, ``n`` and ``undefined`` of these rows count the values that are averaged. Here the
-    ``n`` of a mean over seeds and folds counts the units that have a value, or is the smallest of
-    them that is not 0 if the units are not stored. Its ``undefined`` is the largest of them. Both
-    are added over datasets. The groups of queries that tests compare have the
-    values of ``groups.csv``: means over units, each with its mean over seeds and folds. The
-    ``undefined`` of a gap is that of the groups that it compares: units without a label have none.
+    ``n`` of a mean over seeds and folds counts the units that have a value in any of them, and its
+    ``undefined`` the others. If the units are not stored, they are the smallest ``n`` that is not
+    0 and the largest ``undefined``. Both are added over datasets. The groups of queries that tests
+    compare have the values of ``groups.csv``: means over units, each with its mean over seeds and
+    folds. The ``undefined`` of a gap is that of the groups that it compares: units without a label
+    have none.
     """
     estimates = replace_groups(_count_units(run.metrics, run.units), run.groups)
     return estimates if run.groups is None else _count_compared(run, estimates)
@@ -345,8 +346,8 @@ def _count_units(metrics: pd.DataFrame, distinct: pd.DataFrame | None) -> pd.Dat
     groups = single.groupby(["dataset", *keys], dropna=False, sort=False)[counts]
     units = groups.agg({"n": "min", "undefined": "max"}).reset_index()
     if distinct is not None:
-        known = units[["dataset", *keys]].merge(distinct, "left", on=["dataset", *keys])["n"]
-        units["n"] = known.fillna(units["n"])
+        known = units[["dataset", *keys]].merge(distinct, "left", on=["dataset", *keys])
+        units[counts] = known[counts].fillna(units[counts])
     totals = units.groupby(keys, dropna=False, sort=False)[counts].sum().reset_index()
     units = pd.concat([units, totals.assign(dataset=ALL)])
     found = metrics[["dataset", *keys]].merge(units, "left", on=["dataset", *keys])
@@ -356,10 +357,17 @@ def _count_units(metrics: pd.DataFrame, distinct: pd.DataFrame | None) -> pd.Dat
 
 @lru_cache(maxsize=2)
 def list_single(run: RunTables) -> Mapping[str, Sequence[Row]]:
-    """Return the rows of each dataset, seed and fold by the title of their metric."""
+    """Return the rows of each dataset, seed and fold by the title of their metric.
+
+    The groups of a gap that ``metrics.csv`` does not have are those of ``groups.csv``.
+    """
     rows: dict[str, list[Row]] = {title: [] for title in collect_definitions(run)}
     for row in to_records(_select_single(run.metrics)):
         rows[get_title(row)].append(row)
+    whole = {title for title, own in rows.items() if not any(row["group"] for row in own)}
+    for row in to_records(run.groups) if run.groups is not None else ():
+        if get_title(row) in whole and row["dataset"] != ALL:
+            rows[get_title(row)].append(row)
     return rows
 
 

@@ -67,7 +67,8 @@ def test_limits_are_explained(folder: Path, card: Card) -> None:
 def test_values_of_users_served_by_all_models_are_not_counted_twice(tmp_path: Path) -> None:
     groups = (("", 6), (SERVED, 6))
     rows = [state("a", 0.1, group=group, undefined=n) for group, n in groups]
-    assert build_card(write_run(tmp_path, rows)).limits["undefined"] == {"nDCG@10": 6.0}
+    rows += [state("a", 0.1, fold=2, undefined=1), state("a", 0.1, fold="all", n=2)]
+    assert build_card(write_run(tmp_path, rows)).limits["undefined"] == {"nDCG@10": 7.0}
 
 
 def test_a_card_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
