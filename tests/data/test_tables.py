@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import recbias
 from recbias.core.context import collect_warnings
 from recbias.core.dataset import Dataset, select_reviews
-from recbias.core.errors import Contradiction, Faults, MalformedLine, NothingLeft
+from recbias.core.errors import Contradiction, Faults, MalformedLine, NothingLeft, UserError
 from recbias.data.tables import Tables
 from recbias.formats.delimited import BadLines
 from recbias.formats.table_settings import Clean
@@ -88,6 +88,15 @@ def test_the_columns_that_all_files_lack_are_named_at_once(tmp_path: Path) -> No
         recbias.run(spec, out=tmp_path)
     places = [str(fault).partition(": ")[0] for fault in caught.value.faults]
     assert places == ["dataset.users", "split.train", "models[0].path"]
+
+
+def test_the_help_of_a_split_names_no_setting_of_the_dataset(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "user_id,item_id,rating\nu,a,x\n")
+    split = {"name": "given", "train": str(path), "test": str(path)}
+    spec = {"name": "help", "dataset": "tables", "split": split, "models": ["MostPop"]}
+    with pytest.raises(UserError, match="rating is not a finite number") as caught:
+        recbias.run(spec | {"metrics": ["HR"]}, out=tmp_path)
+    assert caught.value.remedy == "correct the line"
 
 
 def test_items_without_interactions_are_a_dataset(tmp_path: Path) -> None:

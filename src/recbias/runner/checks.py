@@ -57,7 +57,13 @@ from recbias.core.registry import locate_code
 from recbias.core.text import suggest
 from recbias.formats.yaml import KeyPath
 from recbias.runner.boundary import blame_plugin
-from recbias.runner.execute import Executor, ModelRunner, run_shared_stages, to_error
+from recbias.runner.execute import (
+    Executor,
+    ModelRunner,
+    explain_skipping,
+    run_shared_stages,
+    to_error,
+)
 from recbias.runner.grouping import form_groups
 from recbias.runner.plan import (
     NAMED_MODELS,
@@ -644,13 +650,13 @@ class _Preflight:
 
     def _locate_in_file(self, model: PluginSpec, error: UserError) -> UserError:
         """Return a fault in a file at the setting that names the file, as the user wrote it."""
-        experiment = self.plan.experiment
+        experiment, remedy = self.plan.experiment, explain_skipping(error, model)
         for key, path in vars(model.plugin).items():
             line = error.where.removeprefix(str(path)) if isinstance(path, Path) else error.where
             if line != error.where and line[:1] in {"", ":"}:
                 message = f"{model.parameters[key]}{line}: {error.message}"
-                return experiment.fault((*model.where, key), message, remedy=error.remedy)
-        return experiment.fault(model.where, str(error), remedy=error.remedy)
+                return experiment.fault((*model.where, key), message, remedy=remedy)
+        return experiment.fault(model.where, str(error), remedy=remedy)
 
     def _check_models(
         self, context: DataContext, model_plans: Sequence[ModelPlan]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from recbias.config.experiment import Experiment
+from recbias.config.specs import PluginSpec
 from recbias.core.context import (
     Failure,
     StageRecord,
@@ -23,6 +24,7 @@ from recbias.core.machine import (
     reset_peak_memory,
 )
 from recbias.core.plugins import AsksAboutItems
+from recbias.formats.delimited import SKIP_HINT
 from recbias.runner.boundary import attempt
 from recbias.runner.plan import DataContext, ModelPlan, Observer, Plan, RemainingWork, Stage
 from recbias.runner.stages import LabelItems
@@ -280,7 +282,14 @@ def run_shared_stages(executor: Executor, context: DataContext, experiment: Expe
                     where = (*where, "interactions")
             elif colon and setting in spec.parameters:
                 where, message = (*where, setting), rest
-            raise experiment.fault(where, message, remedy=error.remedy) from error
+            remedy = explain_skipping(error, spec)
+            raise experiment.fault(where, message, remedy=remedy) from error
+
+
+def explain_skipping(error: UserError, spec: PluginSpec) -> str:
+    """Return the help of an error in a file, without a setting that what reads it lacks."""
+    is_skipping = hasattr(spec.plugin, "bad_lines")
+    return error.remedy if is_skipping else error.remedy.replace(SKIP_HINT, "correct the line")
 
 
 def run_stages(executor: Executor, stages: Sequence[Stage]) -> list[StageRecord]:
