@@ -84,7 +84,7 @@ def test_all_are_those_with_a_value(tmp_path: Path) -> None:
     spec.write_text(text.partition("tests:")[0] + "report: {formats: [md]}\n", encoding="utf-8")
     run = recbias.run(spec, out=tmp_path / "results")
     report = (run.folder / "report.md").read_text(encoding="utf-8")
-    assert "Over all with a value, " in report
+    assert "Over all users with a value, " in report
 
 
 def test_models_that_serve_the_same_queries_have_no_such_group(tmp_path: Path) -> None:
