@@ -276,7 +276,7 @@ def _join_served(
 
     Over several seeds or folds n is that of one of them, so the number is left out.
     """
-    noun = everybody = units = format_count(2, unit or "query").partition(" ")[2]
+    noun = everybody = units = views.name_several(unit)
     if not any(ALL in {row["seed"], row["fold"]} for row in served):
         n, total = (max(float(row["n"]) for row in each) for each in (served, rows))
         everybody = format_count(total, unit or "query")
@@ -346,26 +346,21 @@ def _write_contrast(question: Question) -> _Answer:
     if leads[0]["b"] == CONTROL:
         more = (_describe_shared(question, leads[0]),)
         for each in leads[1:] if kind == "identities" else ():
-            if each["difference"] * leads[0]["difference"] > 0:
+            if _agrees(each, leads[0]):
                 count = _count_identities(question, each)
                 more += (f"The same holds for {count} with {to_line(each['model'])}.",)
     return _Answer(sentence, detail, more)
 
 
-def _find_alike(question: Question, row: Row) -> list[Row]:
+def _find_identities(question: Question, row: Row) -> list[Row]:
     """Return the identities of which a model has a significant effect of the same sign."""
-    return [
-        each
-        for each in question.significant
-        if each["model"] == row["model"]
-        and each["group"]
-        and each["difference"] * row["difference"] > 0
-    ]
+    own = [each for each in _select_same(question.significant, row, "model") if each["group"]]
+    return [each for each in own if _agrees(each, row)]
 
 
 def _count_identities(question: Question, row: Row) -> str:
-    n = len(_find_alike(question, row))
-    total = sum(each["model"] == row["model"] and each["group"] != "" for each in question.rows)
+    n = len(_find_identities(question, row))
+    total = sum(each["group"] != "" for each in _select_same(question.rows, row, "model"))
     return f"{'each' if n == total else f'{n:,}'} of {total:,} identities"
 
 
@@ -421,25 +416,20 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
     row, is_positive, model = leads[0], leads[0]["difference"] > 0, to_line(leads[0]["model"])
     a, b = (_name_side(question, row, side) for side in "ab")
     target = f" for {to_line(row['target'])}" if row["target"] else ""
-    same = [
-        each["model"]
-        for each in question.significant
-        if all(each[name] == row[name] for name in ("a", "b", "target"))
-        and (each["difference"] > 0) == is_positive
-    ]
-    also = [to_line(each["model"]) for each in leads[1:] if each["model"] in same]
+    of_sides = _select_same(question.significant, row, "a", "b", "target")
+    same = {each["model"] for each in of_sides if _agrees(each, row)}
+    also = [each["model"] for each in leads[1:] if each["model"] in same]
     unlike = [each for each in leads[1:] if each["model"] not in same]
-    reverse = [each for each in _find_opposite(question, row) if each["target"] == row["target"]]
-    is_opposite = all(each in reverse for each in unlike)
+    is_opposite = all(each in of_sides for each in unlike)
     others = "the opposite holds" if is_opposite else "other differences are significant"
-    alike = [each for each in leads if (each["difference"] > 0) == is_positive]
+    alike = [each for each in leads if _agrees(each, row)]
     is_same = len({(each["a"], each["b"], each["target"]) for each in leads}) == 1
     is_largest = all(abs(each["difference"]) <= abs(row["difference"]) for each in alike)
     is_same = is_same and is_largest and leads[1:] == alike[1:] != []
     sizes = [each["difference"] for each in alike[1:]]
     has_most = is_largest and not all(math.isclose(size, row["difference"]) for size in sizes)
     quantity = _COMPARED.get(question.metric.name, f"{question.name}{{}}").format(target)
-    own = _find_alike(question, row)
+    own = _find_identities(question, row)
     words = {
         "name": f"{quantity}{question.where}",
         "model": model,
@@ -494,12 +484,17 @@ def _count_significant(question: Question) -> str:
 
 def _find_opposite(question: Question, row: Row) -> list[Row]:
     """Return the significant differences of the same two sides in the other direction."""
-    return [
-        each
-        for each in question.significant
-        if (each["a"], each["b"]) == (row["a"], row["b"])
-        and each["difference"] * row["difference"] < 0
-    ]
+    of_sides = _select_same(question.significant, row, "a", "b")
+    return [each for each in of_sides if each["difference"] * row["difference"] < 0]
+
+
+def _select_same(rows: Iterable[Row], row: Row, *names: str) -> list[Row]:
+    return [each for each in rows if all(each[name] == row[name] for name in names)]
+
+
+def _agrees(row: Row, other: Row) -> bool:
+    """Return whether two differences have the same sign."""
+    return bool((row["difference"] > 0) == (other["difference"] > 0))
 
 
 def _measures_sides(question: Question, row: Row) -> bool:
@@ -738,8 +733,7 @@ def _describe_reranking(run: RunTables) -> Iterator[Conclusion]:
 
 
 def _name(run: RunTables, title: str) -> str:
-    metric = views.collect_definitions(run).get(title)
-    return views.name_metric(run, metric) if metric else to_line(title)
+    return views.name_metric(run, views.get_definition(run, title))
 
 
 def _describe_version(run: RunTables, row: Row, name: str) -> str:

@@ -788,6 +788,10 @@ def rank_effect(effect: float) -> float:
     return -math.inf if math.isnan(effect) else effect
 
 
+def _rank_size(row: Row) -> float:
+    return rank_effect(abs(row["difference"]))
+
+
 def orient(row: Row, name: str = "difference") -> tuple[float, float, float]:
     """Return the size of a difference, and its interval with the same sign.
 
@@ -843,15 +847,10 @@ class Question:
     @cached_property
     def rows(self) -> list[Row]:
         """The comparisons that have a p-value, but of baselines alone; largest effect first."""
-        own = [
-            row for row in self.all_rows if any(row[side] in self.models for side in self._sides)
-        ]
+        own = (row for row in self.all_rows if {row[s] for s in self._sides} & {*self.models})
         return sorted(
             (row for row in own if not math.isnan(row["p_adjusted"])),
-            key=lambda row: (
-                -rank_effect(compute_effect(row)),
-                -rank_effect(abs(row["difference"])),
-            ),
+            key=lambda row: (-rank_effect(compute_effect(row)), -_rank_size(row)),
         )
 
     @cached_property
@@ -867,11 +866,9 @@ class Question:
         """
         ranked = self.significant
         if self.between == "groups":
-            sizes = [f"{rank_effect(abs(row['difference'])):.9g}" for row in ranked]
-            pairs = sorted(
-                zip(sizes, ranked, strict=True), key=lambda x: (-float(x[0]), x[1]["target"])
+            ranked = sorted(
+                ranked, key=lambda row: (-float(f"{_rank_size(row):.9g}"), row["target"])
             )
-            ranked = [row for _, row in pairs]
         leads = [*{row["model"]: row for row in reversed(ranked)}.values()][::-1]
         return sorted(leads, key=lambda row: row["model"] in self.references)
 
@@ -928,12 +925,16 @@ def collect_questions(run: RunTables) -> tuple[Question, ...]:
     as a whole, they are not compared again in each group. Of several gaps of one grouping only the
     difference is asked about, and a test of all groups only if no pair of them is tested.
     """
-    definitions, questions = collect_definitions(run), collect_every_question(run)
+    questions = collect_every_question(run)
     overall = {item.metric.title for item in questions if item.compares_models}
     return tuple(
         item
         for item in questions
-        if not (item.compares_models and _find_plain(item.metric, definitions) in overall)
+        if not (
+            item.compares_models
+            and item.metric.parameters.get("gap") == "groups"
+            and _find_plain(run, item.metric) in overall
+        )
     )
 
 
@@ -983,17 +984,20 @@ def _count_unserved(run: RunTables, comparisons: Comparisons, unit: str) -> str:
 
     The metric without groups says so. Of several seeds or folds there is no number.
     """
-    metric, settings = comparisons.metric, _drop_grouping(comparisons.metric)
-    for title, plain in collect_definitions(run).items():
-        is_plain = plain.name == metric.name in ACCURACY and not plain.by
-        if is_plain and _drop_grouping(plain) == settings:
-            rows = _index_estimates(run).get((comparisons.place, title), {})
-            of = {group: row["n"] for (_, group, target), row in rows.items() if not target}
-            if SERVED in of and ALL in comparisons.place[1:]:
-                return f"some {format_count(2, unit or 'query').partition(' ')[2]}"
-            if SERVED in of:
-                return f"{of[''] - of[SERVED]:,.0f} of {format_count(of[''], unit or 'query')}"
-    return ""
+    metric = comparisons.metric
+    plain = _find_plain(run, metric) if metric.name in ACCURACY else ""
+    rows = _index_estimates(run).get((comparisons.place, plain), {})
+    of = {group: row["n"] for (_, group, target), row in rows.items() if not target}
+    if SERVED not in of:
+        return ""
+    if ALL in comparisons.place[1:]:
+        return f"some {name_several(unit)}"
+    return f"{of[''] - of[SERVED]:,.0f} of {format_count(of[''], unit or 'query')}"
+
+
+def name_several(unit: str) -> str:
+    """Return the plural of what is counted, queries if that is unknown."""
+    return format_count(2, unit or "query").partition(" ")[2]
 
 
 def _list_sides(comparisons: Comparisons) -> _Estimates:
@@ -1013,13 +1017,10 @@ def _list_sides(comparisons: Comparisons) -> _Estimates:
     }
 
 
-def _find_plain(metric: Definition, definitions: Mapping[str, Definition]) -> str:
-    """Return the title of the metric that the groups of ``metric`` divide; blank if none."""
-    if metric.parameters.get("gap") != "groups":
-        return ""
-    plain = metric.name, _drop_grouping(metric)
-    same = (title for title, d in definitions.items() if (d.name, d.parameters) == plain)
-    return next(same, "")
+def _find_plain(run: RunTables, metric: Definition) -> str:
+    """Return the title of a metric over all queries, without its groups; blank if none."""
+    plain, definitions = (metric.name, _drop_grouping(metric)), collect_definitions(run)
+    return next((t for t, d in definitions.items() if (d.name, d.parameters) == plain), "")
 
 
 def _is_repeated(comparisons: Comparisons, tested: Sequence[Definition]) -> bool:
