@@ -315,9 +315,8 @@ def _write_no_difference(question: Question) -> _Answer:
     test = _describe_test(question, smallest)
     if constant := [row for row in rows if lacks_spread(row)]:
         row = max(constant, key=lambda row: abs(float(row["difference"])))
-        above, below = (_name_side(question, row, side) for side in "ab")
-        if row["difference"] < 0:
-            above, below = below, above
+        ordered = "ba" if row["difference"] < 0 else "ab"
+        above, below = (_name_side(question, row, side) for side in ordered)
         by_how_much = f"{_state_size(row)} higher for {above} than for {below}{ending}"
         each = f"each of {_count(row['n'], question.units or 'unit')}"
         sentence = f"{question.heading} is {by_how_much} in {each}, too few for significance."
@@ -342,14 +341,13 @@ def _write_contrast(question: Question) -> _Answer:
     )
     kind, words = _describe_contrast(question, leads)
     sentence = _start(_fit(text.format_map(words) for text in _CONTRASTS[kind]))
-    more: tuple[str, ...] = ()
-    if leads[0]["b"] == CONTROL:
-        more = (_describe_shared(question, leads[0]),)
-        for each in leads[1:] if kind == "identities" else ():
-            if _agrees(each, leads[0]):
-                count = _count_identities(question, each)
-                more += (f"The same holds for {count} with {to_line(each['model'])}.",)
-    return _Answer(sentence, detail, more)
+    more = [_describe_shared(question, leads[0])] if leads[0]["b"] == CONTROL else []
+    more += [
+        f"The same holds for {_count_identities(question, each)} with {to_line(each['model'])}."
+        for each in leads[1:] * (kind == "identities")
+        if _agrees(each, leads[0])
+    ]
+    return _Answer(sentence, detail, tuple(more))
 
 
 def _find_identities(question: Question, row: Row) -> list[Row]:
@@ -519,18 +517,17 @@ def _write_models(question: Question) -> _Answer:
     )
     others = question.baselines | question.references
     sides = "ba" if row["a"] in others and row["b"] not in others else "ab"
-    order = "higher" if (row["difference"] > 0) == (sides == "ab") else "lower"
+    orders = ["higher", "lower"]
+    order, other = orders if (row["difference"] > 0) == (sides == "ab") else orders[::-1]
     a, b = (_add_mean(_name_model(question, row[side]), row, side) for side in sides)
     name = f"{question.name}{part}{question.where}"
     sentence = f"{name} is {order} with {a} than with {b}: by {_state_size(row)}"
-    other = "lower" if order == "higher" else "higher"
-    more = f"; it is {other}{opposite[0]}" if opposite else ""
-    if opposite[1:]:
-        more = f"; it is {other} in {len(opposite):,} parts"
-    texts = (f"{sentence}{more}.", f"{sentence}{'; others are opposite' * bool(more)}.")
-    return _Answer(
-        _start(_fit(texts)), _combine(_describe_test(question, row), _count_significant(question))
-    )
+    texts = [f"{sentence}."]
+    if opposite:
+        parts = f" in {len(opposite):,} parts" if opposite[1:] else opposite[0]
+        texts = [f"{sentence}; it is {other}{parts}.", f"{sentence}; others are opposite."]
+    small = _combine(_describe_test(question, row), _count_significant(question))
+    return _Answer(_start(_fit(texts)), small)
 
 
 def _write_best(question: Question) -> _Answer:
@@ -554,11 +551,8 @@ def _write_best(question: Question) -> _Answer:
         return _write_no_winner(question)._replace(more=more)
     missed = [name for name in others if name not in beaten]
     rivals = {*(missed or others)}
-    rows = [
-        row
-        for row in question.rows
-        if {row["a"], row["b"]} & {*best} and {row["a"], row["b"]} & rivals
-    ]
+    pairs = [(row, {row["a"], row["b"]}) for row in question.rows]
+    rows = [row for row, pair in pairs if pair & {*best} and pair & rivals]
     lead = _name_best(question, best, baseline)
     if missed:
         verb = "is" if len(best) == 1 else "are"
@@ -568,7 +562,12 @@ def _write_best(question: Question) -> _Answer:
         sentence = f"{lead}, but {verb} not shown to be better than {named}."
         small = _describe_missed(question, rows)
     else:
-        closest = min(rows, key=lambda row: _compare_distances(question, row))
+        closest = min(
+            rows,
+            key=lambda row: abs(
+                to_loss(row["mean_a"], direction) - to_loss(row["mean_b"], direction)
+            ),
+        )
         small = _describe_test(question, closest)
         if len(models) == 2:
             a, b = sorted(models, key=lambda name: (name in question.references, name not in best))
@@ -624,12 +623,6 @@ def _are_opposite(question: Question, row: Row) -> bool:
     return question.metric.direction == "zero" and row["mean_a"] * row["mean_b"] < 0
 
 
-def _compare_distances(question: Question, row: Row) -> float:
-    """Return by how much one side is better."""
-    a, b = (to_loss(row[f"mean_{side}"], question.metric.direction) for side in "ab")
-    return abs(a - b)
-
-
 def _describe_missed(question: Question, rows: Sequence[Row]) -> str:
     """Return why no side of comparisons is shown to be better: the tests, and what they ask.
 
@@ -643,20 +636,17 @@ def _describe_missed(question: Question, rows: Sequence[Row]) -> str:
     power = _describe_power(question, others)
     if row not in unknown:
         return _combine(_describe_test(question, row), power)
-    what = "; the test and the means disagree on the better side."
-    if question.metric.direction == "zero" and math.isnan(row["reach"]):
-        size = _state_size(row, signed=True)
-        what = f", of the signed difference {size}; whether distances from 0 differ is not known."
-    elif question.metric.direction == "zero":
-        total, reach = (
-            format_value(value, _count_places(row))
-            for value in (row["mean_a"] + row["mean_b"], row["reach"])
-        )
-        what = (
-            f", of the signed difference {_state_size(row, signed=True)}; distances from 0 differ "
-            f"only if the sum of both values is not 0 either, and it is {total} ± {reach}."
-        )
-    return _combine(_describe_test(question, row).removesuffix(".") + what, power)
+    test = _describe_test(question, row).removesuffix(".")
+    if question.metric.direction != "zero":
+        return _combine(f"{test}; the test and the means disagree on the better side.", power)
+    distances = "whether distances from 0 differ is not known"
+    if not math.isnan(row["reach"]):
+        values, places = (row["mean_a"] + row["mean_b"], row["reach"]), _count_places(row)
+        total = " ± ".join(format_value(value, places) for value in values)
+        distances = "distances from 0 differ only if the sum of both values is not 0 either"
+        distances = f"{distances}, and it is {total}"
+    size = _state_size(row, signed=True)
+    return _combine(f"{test}, of the signed difference {size}; {distances}.", power)
 
 
 def _split_best(models: Sequence[str], question: Question) -> tuple[list[str], list[str]]:
@@ -673,7 +663,7 @@ def _find_row(question: Question, a: str, b: str) -> Row | None:
 
 def _find_baseline(question: Question, compared: Iterable[str]) -> str:
     """Return the best of the baselines that models are compared with; blank if there is none."""
-    best, _ = _split_best([*question.baselines & {*compared}], question)
+    best, _ = _split_best([name for name in compared if name in question.baselines], question)
     return "" if not best or best[0] in question.models else best[0]
 
 
@@ -701,8 +691,12 @@ def _compare_pair(question: Question, model: str, other: str, wins: Mapping[str,
 
 # ---- re-ranking ----
 
-_VERBS = {"lower": ("lowers", "raises"), "higher": ("raises", "lowers")}
-_VERBS |= {"zero": ("brings", "takes"), "none": ("improves", "worsens")}
+_EFFECTS = {
+    "lower": ("lowers {}", "raises {}"),
+    "higher": ("raises {}", "lowers {}"),
+    "zero": ("brings {} nearer to 0", "takes {} farther from 0"),
+    "none": ("improves {}", "worsens {}"),
+}
 """What less and more bias is, by the direction of the measure."""
 
 
@@ -742,10 +736,8 @@ def _describe_version(run: RunTables, row: Row, name: str) -> str:
     reranker, setting, strength = views.name_reranker(row), row["setting"], row["strength"]
     if not math.isnan(strength) and f"{setting}=" not in reranker:
         reranker = f"{reranker} ({setting} {strength:g})"
-    worsens = row["bias_removed"] < 0
-    towards = f" {'farther from' if worsens else 'nearer to'} 0" * (direction == "zero")
-    change = _state_size(row, "bias_removed")
-    effect = f"{_VERBS[direction][worsens]} {name}{towards} by {change}"
+    effect = _EFFECTS[direction][row["bias_removed"] < 0].format(name)
+    effect = f"{effect} by {_state_size(row, 'bias_removed')}"
     if row["bias_removed"] == 0:
         effect = f"does not change {name}"
     elif row["bias_removed_low"] <= 0 <= row["bias_removed_high"]:
@@ -783,12 +775,13 @@ def _describe_values(run: RunTables, questions: Sequence[Question]) -> Iterator[
             answer = _join_served(answer, part, overall, served, **names)
         control = [row for row in every if row["target"] == "control" and not row["group"]]
         if control and overall and not has_effects:
-            values = [format_value(row["value"], 4) for row in control]
-            of = [f" with {to_line(row['model'])}" * bool(control[1:]) for row in control]
-            texts = join_names([value + model for value, model in zip(values, of, strict=True)])
-            again = f"that of the neutral prompt sampled again is {texts}."
-            sentence = f"{answer.sentence.removesuffix('.')}; {again}"
-            answer = answer._replace(sentence=sentence)
+            values = [
+                format_value(row["value"], 4)
+                + f" with {to_line(row['model'])}" * bool(control[1:])
+                for row in control
+            ]
+            again = f"that of the neutral prompt sampled again is {join_names(values)}."
+            answer = answer._replace(sentence=f"{answer.sentence.removesuffix('.')}; {again}")
         yield Conclusion(kind="value", metric=title, dataset=dataset, **answer._asdict())
 
 
@@ -802,9 +795,8 @@ def _describe_overall(
     absent = join_names(list(dict.fromkeys(r["model"] for r in rows if math.isnan(r["value"]))))
     if not defined:
         return _Answer(f"{_start(name)} is undefined for {absent}.")
-    undefined = f"Undefined for {absent}." if absent else ""
-    if absent and is_of_groups:
-        undefined = f"Some groups have no value with {absent}."
+    is_undefined = "Some groups have no value with" if is_of_groups else "Undefined for"
+    undefined = f"{is_undefined} {absent}." if absent else ""
     named = [row for row in defined if row["model"] not in baselines] or defined
     places = count_decimals(row["value"] for row in named)
     scale = f" ({metric.scale})" if metric.scale else ""
