@@ -257,10 +257,10 @@ def _add_unserved(question: Question, answer: _Answer) -> _Answer:
     fact = f"{question.unserved} have empty lists"
     start = f"{answer.sentence.removesuffix('.')}; {fact}"
     sentence = _fit([f"{start}, which count as 0.", f"{start}.", ""])
-    if sentence:
-        detail = re.sub(r"\.( |$)", r"; an empty list counts as 0.\1", answer.detail, count=1)
-        return answer._replace(sentence=sentence, detail=detail)
-    return answer._replace(more=(f"{_start(fact)}, which count as 0.", *answer.more))
+    if not sentence:
+        return answer._replace(more=(f"{_start(fact)}, which count as 0.", *answer.more))
+    detail = re.sub(r"\.( |$)", r"; an empty list counts as 0.\1", answer.detail, count=1)
+    return answer._replace(sentence=sentence, detail=detail)
 
 
 def _join_served(
@@ -461,9 +461,8 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         return "identities" if row in own and own[1:] else "stated", words
     if math.isnan(row["mean_a"]) or math.isnan(row["mean_b"]):
         return "value", words
-    is_spread = not question.metric.by and math.isclose(
-        question.get_value(row["model"]), row["difference"]
-    )
+    value = question.get_value(row["model"])
+    is_spread = not question.metric.by and math.isclose(value, row["difference"])
     return "spread" if is_spread else "other", words
 
 
@@ -914,7 +913,9 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
     answers = sorted(
         map(_conclude, questions),
         key=lambda item: (
-            *(not item.n_significant, item.kind != "groups", -rank_effect(item.effect)),
+            not item.n_significant,
+            item.kind != "groups",
+            -rank_effect(item.effect),
         ),
     )
     turns = (
@@ -929,9 +930,8 @@ def collect_conclusions(run: RunTables) -> tuple[Conclusion, ...]:
 def _conclude(question: Question) -> Conclusion:
     rows, significant = question.rows, question.significant
     decided = set() if question.compares_models else {row["model"] for row in significant}
-    undecided = [
-        row for row in rows if not views.is_significant(row) and row["model"] not in decided
-    ]
+    others = (row for row in rows if row["model"] not in decided)
+    undecided = [row for row in others if not views.is_significant(row)]
     test, facts = question.comparisons[0].rows[0], {}
     answer = _add_unserved(question, _write_answer(question))
     if significant:
@@ -982,11 +982,10 @@ def split_conclusions(run: RunTables) -> tuple[list[Conclusion], list[Conclusion
     models = [item for item in ranked if item not in groups and item not in changes]
     accuracy = {title for title, metric in definitions.items() if metric.name in views.ACCURACY}
     bias = [item for item in models[1:] if item.metric not in accuracy]
-    inside = [
-        item for item in groups if item.kind == "models" and not definitions[item.metric].gap
-    ]
-    changed = [item for item in groups[1:] if item.kind == "models" and item.n_significant]
-    bias += [item for item in changed if item not in inside]
+    of_models = [item for item in groups if item.kind == "models"]
+    inside = [item for item in of_models if not definitions[item.metric].gap]
+    changed = [item for item in groups[1:] if item in of_models and item not in inside]
+    bias += [item for item in changed if item.n_significant]
     bias.sort(key=lambda item: item.n_tests > 0 and item.n_significant == 0)
     found = [item for item in groups[1:] if item.kind == "groups" and item.n_significant]
     found = found[: groups[:1] != [] and groups[0].n_significant == 0]

@@ -88,11 +88,11 @@ def build_verdict(run: RunTables) -> Verdict:
         or _compare_reference(run, findings)
         or _answer(run, findings)
     )
-    small = verdict.small
+    verdict = replace(verdict, tiles=verdict.tiles[:_MOST_TILES])
     if limit := run.manifest.get("limit"):
         few = f"Smoke test: the first {format_count(limit, 'query')} only (--limit)."
-        small = (few, *small)
-    return replace(verdict, small=small, tiles=verdict.tiles[:_MOST_TILES])
+        return replace(verdict, small=(few, *verdict.small))
+    return verdict
 
 
 def _unite(findings: Sequence[Conclusion]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -192,9 +192,8 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
     state: State = "fail" if failed else "undecided" if undecided else "pass"
     total = format_count(len(checks), "check")
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
-    line += " failed" * bool(failed) + f", {len(undecided):,} undecided" * bool(
-        failed and undecided
-    )
+    if failed:
+        line += " failed" + f", {len(undecided):,} undecided" * bool(undecided)
     listed = [check.sentence for check in failed or undecided]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
@@ -248,8 +247,7 @@ def _describe_scope(run: RunTables, checks: Sequence[_Check]) -> str:
     baselines = [name for name in others if name in views.list_baselines(run)]
     own = [name for name in others if name not in baselines]
     if checked and own:
-        if len(own) > _MOST_NAMES:
-            own = [format_count(len(own), "model")]
+        own = own if len(own) <= _MOST_NAMES else [format_count(len(own), "model")]
         own += [format_count(len(baselines), "baseline")] * bool(baselines)
         text += f"; {join_names(own)} not checked"
     elif checked and others:
@@ -348,9 +346,8 @@ def _state_distance(row: Row) -> str:
 
 
 def _make_system_tile(name: str, rows: Sequence[Row]) -> Tile:
-    n_within = sum(row["within"] for row in rows)
+    n_within, row = sum(row["within"] for row in rows), _find_farthest(rows)
     state: State = "pass" if n_within == len(rows) else "fail"
-    row = _find_farthest(rows)
     difference, of = _state_distance(row).partition(" of ")[0].split(" ", 1)
     relative = "" if math.isnan(row["relative"]) else f" or {row['relative']:+.1%}"
     value = f"{n_within:,} of {len(rows):,} within"
@@ -371,26 +368,25 @@ def _answer(run: RunTables, findings: Sequence[Conclusion]) -> Verdict:
         if (item.metric.title, item.between) == (findings[0].metric, findings[0].between)
     ]
     if subject == "groups" and questions:
-        first = questions[0]
-        gaps = (
-            {}
-            if first.metric.is_of_named
-            else views.find_gaps(run, first.metric, findings[0].dataset)
-        )
-        largest = sorted(first.rows, key=lambda row: float(abs(row["difference"])))
-        strongest = {row["model"]: row for row in (largest if gaps else reversed(first.rows))}
-        name = (
-            views.name_metric(run, first.metric).partition(", gap")[0].replace(" gap by ", " by ")
-        )
-        tiles = [
-            _make_gap_tile(strongest[model], name, first, gaps.get(model))
-            for model in first.models
-            if model in strongest
-        ]
+        tiles = _make_gap_tiles(run, questions[0], findings[0].dataset)
     else:
         tiles = [tile for finding in findings for tile in _make_value_tile(run, finding)]
     tiles = list(dict.fromkeys(tiles))
     return Verdict(subject, "none", sentences[0], sentences[1:], small, tuple(tiles))
+
+
+def _make_gap_tiles(run: RunTables, question: Question, dataset: str) -> list[Tile]:
+    """Return the tile of each model: of its gap, else of its strongest difference."""
+    metric = question.metric
+    gaps = {} if metric.is_of_named else views.find_gaps(run, metric, dataset)
+    largest = sorted(question.rows, key=lambda row: float(abs(row["difference"])))
+    strongest = {row["model"]: row for row in (largest if gaps else reversed(question.rows))}
+    name = views.name_metric(run, metric).partition(", gap")[0].replace(" gap by ", " by ")
+    return [
+        _make_gap_tile(strongest[model], name, question, gaps.get(model))
+        for model in question.models
+        if model in strongest
+    ]
 
 
 def _make_gap_tile(row: Row, name: str, question: Question, gap: Row | None) -> Tile:
@@ -451,9 +447,9 @@ def render_junit(run: RunTables) -> str:
     """
     checks = {id(check.row): check for check in _collect_checks(run)}
     rows, name = run.manifest["checks"], str(run.manifest["name"])
-    tags = Counter(map(_choose_tag, rows))
-    counts = {"tests": len(rows), "failures": tags["failure"], "errors": tags["error"]}
-    texts = {key: str(count) for key, count in {**counts, "skipped": tags["skipped"]}.items()}
+    tags, total = Counter(map(_choose_tag, rows)), str(len(rows))
+    names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    texts = {"tests": total, **{key: str(tags[tag]) for key, tag in names.items()}}
     root = Element("testsuites", {"name": _escape(build_verdict(run).line), **texts})
     suite = SubElement(root, "testsuite", {"name": name, **texts})
     for row in rows:
