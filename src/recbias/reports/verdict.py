@@ -192,8 +192,8 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
     state: State = "fail" if failed else "undecided" if undecided else "pass"
     total = format_count(len(checks), "check")
     line = f"{state.upper()}: {len(failed or undecided or checks):,} of {total}"
-    if failed:
-        line += " failed" + f", {len(undecided):,} undecided" * bool(undecided)
+    others = undecided if failed else []
+    line += " failed" * bool(failed) + f", {len(others):,} undecided" * bool(others)
     listed = [check.sentence for check in failed or undecided]
     if len(listed) == 1:
         line, listed = f"{line}: {listed[0]}", []
@@ -201,7 +201,6 @@ def _judge_checks(run: RunTables, findings: Sequence[Conclusion]) -> Verdict | N
         line = f"{line}: {_name_checks(failed or undecided)}"
     if state == "pass":
         line += _describe_scope(run, checks)
-    others = undecided if failed else []
     if len(listed) + bool(others) > _MOST_SENTENCES:
         n_more = len(listed) + len(others) - _MOST_SENTENCES + 1
         listed[_MOST_SENTENCES - 1 :] = [
