@@ -105,7 +105,7 @@ def test_an_apology_is_counted_as_a_refusal(tmp_path: Path) -> None:
     outcomes = [json.loads(line)["outcome"] for line in lines]
     assert sorted(outcomes) == ["complete", "refusal"]
     stage = next(entry for entry in run.manifest["stages"] if entry["kind"] == "answer")
-    assert stage["warnings"] == ["1 of 2 replies refuse in words: empty lists"]
+    assert stage["warnings"] == ["1 of 2 replies refuse in words: no title is read"]
 
 
 def recommend_unseen(payload: dict[str, Any]) -> str:

@@ -180,8 +180,8 @@ def test_values_on_opposite_sides_of_0_are_not_nearer_because_they_differ(tmp_pa
     )
     reason = (
         "Paired t-test, Bonferroni over one comparison, alpha 0.05: p 0.001, 100 users, of the "
-        "signed difference -0.1000 [-0.1200, -0.0800]; distances from 0 differ only if the sum of "
-        "both values is not 0 either, and it is -0.0200 ± 0.0400."
+        "signed difference -0.1000 [-0.1200, -0.0800]; distances from 0 differ only if the sum, "
+        "-0.0200 ± 0.0400, is not 0 either."
     )
     assert conclusion.detail == f"{reason} Nearer to 0 is better."
     (conclusion,) = collect_conclusions(write_run(tmp_path / "two", values[:2], [pair], [NEAREST]))
@@ -473,9 +473,9 @@ def test_empty_lists_that_count_as_0_are_said_of_groups(tmp_path: Path, name: st
     metrics = [{**NDCG, "name": name, "parameters": {"k": 10}}, metric]
     run = write_run(tmp_path, values, to_records(run.significance), metrics)
     (conclusion,) = (item for item in collect_conclusions(run) if item.kind == "groups")
-    said = "; 40 of 60 users have empty lists, which count as 0."
+    said = "; 40 of 60 users lack a list of some model."
     assert conclusion.sentence.endswith(said) == (name == "nDCG")
-    assert ("p 0.5, 100 users; an empty list counts" in conclusion.detail) == (name == "nDCG")
+    assert ("p 0.5, 100 users; a missing list counts" in conclusion.detail) == (name == "nDCG")
 
 
 def test_opposite_differences_of_two_models_are_said_to_be_opposite(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_verdict_names_the_table_what_is_missing_and_the_largest_ratio(tmp_p
         "Random)."
     )
     notes = [tile.note for tile in verdict.tiles]
-    assert notes[1] == "largest difference -0.001500 or -19.0% (nDCG)"
+    assert notes[1] == "largest difference -0.001500 (nDCG)"
 
 
 @pytest.mark.parametrize(

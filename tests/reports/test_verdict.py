@@ -67,12 +67,18 @@ def write_checks(folder: Path, *checks: dict[str, Any]) -> RunTables:
         (
             [PASSED, PASSED | {"value": 0.2}],
             "pass",
-            "PASS: 2 of 2 checks of a; largest nDCG gap by gender 0.2000, limit at most 0.5",
+            (
+                "PASS: 2 of 2 checks of a; largest nDCG gap by gender 0.2000 [0.0500, 0.1500], "
+                "limit at most 0.5"
+            ),
         ),
         (
             [PASSED],
             "pass",
-            "PASS: 1 of 1 check of a; nDCG gap by gender 0.1000, limit at most 0.5",
+            (
+                "PASS: 1 of 1 check of a; nDCG gap by gender 0.1000 [0.0500, 0.1500], "
+                "limit at most 0.5"
+            ),
         ),
         ([PASSED, CHECK], "fail", f"FAIL: 1 of 2 checks failed: {FAILED}"),
         (

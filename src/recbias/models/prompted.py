@@ -170,7 +170,7 @@ def request_titles(
         n for n, each in enumerate(parsed) if each.is_prose and is_refusal(replies[n].answer)
     }
     if refused:
-        warn(f"{len(refused):,} of {len(replies):,} replies refuse in words: empty lists")
+        warn(f"{len(refused):,} of {len(replies):,} replies refuse in words: no title is read")
     return [
         replace(reply, outcome="refusal") if n in refused else reply
         for n, reply in enumerate(replies)

@@ -251,16 +251,14 @@ def _write_served(question: Question, served: views.Comparisons) -> _Answer:
 
 
 def _add_unserved(question: Question, answer: _Answer) -> _Answer:
-    """Return an answer on groups that says how many queries have an empty list and count as 0."""
+    """Return an answer on groups that says for how many queries some model has no list."""
     if not question.unserved:
         return answer
-    fact = f"{question.unserved} have empty lists"
-    start = f"{answer.sentence.removesuffix('.')}; {fact}"
-    sentence = _fit([f"{start}, which count as 0.", f"{start}.", ""])
-    if not sentence:
-        return answer._replace(more=(f"{_start(fact)}, which count as 0.", *answer.more))
-    detail = re.sub(r"\.( |$)", r"; an empty list counts as 0.\1", answer.detail, count=1)
-    return answer._replace(sentence=sentence, detail=detail)
+    fact = f"{question.unserved} lack a list of some model"
+    detail = re.sub(r"\.( |$)", r"; a missing list counts as 0.\1", answer.detail, count=1)
+    if sentence := _fit([f"{answer.sentence.removesuffix('.')}; {fact}.", ""]):
+        return answer._replace(sentence=sentence, detail=detail)
+    return answer._replace(detail=detail, more=(f"{_start(fact)}.", *answer.more))
 
 
 def _join_served(
@@ -450,7 +448,7 @@ def _describe_contrast(question: Question, leads: Sequence[Row]) -> tuple[str, d
         "identities": _count_identities(question, row),
         "widest": "most "
         * (row == max(own, key=lambda each: abs(each["difference"]), default="")),
-        "most": f", most{'' if is_same else f' {a}'} with {model}" * has_most,
+        "most": f", most with {model}{'' if is_same else f' for {a}'}" * has_most,
         "farthest": ", most" * (row["test"] == "welch_anova"),
     }
     if row["test"] == TREND:
@@ -642,8 +640,7 @@ def _describe_missed(question: Question, rows: Sequence[Row]) -> str:
     if not math.isnan(row["reach"]):
         values, places = (row["mean_a"] + row["mean_b"], row["reach"]), _count_places(row)
         total = " ± ".join(format_value(value, places) for value in values)
-        distances = "distances from 0 differ only if the sum of both values is not 0 either"
-        distances = f"{distances}, and it is {total}"
+        distances = f"distances from 0 differ only if the sum, {total}, is not 0 either"
     size = _state_size(row, signed=True)
     return _combine(f"{test}, of the signed difference {size}; {distances}.", power)
 
@@ -1005,7 +1002,11 @@ def list_losses(run: RunTables) -> list[Conclusion]:
             parts = (_select_losses(part, pairs) for part in question.comparisons)
             comparisons = tuple(part for part in parts if part.rows)
             if comparisons:
-                losses.append(_conclude(replace(question, comparisons=comparisons)))
+                loss = _conclude(replace(question, comparisons=comparisons))
+                more = f"; also for {format_count(len(comparisons) - 1, 'other group')}."
+                if comparisons[1:] and len(pairs) == 1:
+                    loss = replace(loss, sentence=loss.sentence.removesuffix(".") + more)
+                losses.append(loss)
     return losses
 
 

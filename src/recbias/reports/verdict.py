@@ -240,9 +240,8 @@ def _describe_scope(run: RunTables, checks: Sequence[_Check]) -> str:
     gaps = [check for check in gaps if check.row["value"] is not None]
     if gaps:
         largest = max(gaps, key=lambda check: float(check.row["value"]))
-        value = largest.value.partition(" ")[0]
         most = "largest " * bool(gaps[1:])
-        text += f"; {most}{largest.subject} {value}, limit {largest.limit}"
+        text += f"; {most}{largest.subject} {largest.value}, limit {largest.limit}"
     baselines = [name for name in others if name in views.list_baselines(run)]
     own = [name for name in others if name not in baselines]
     if checked and own:
@@ -347,10 +346,9 @@ def _state_distance(row: Row) -> str:
 def _make_system_tile(name: str, rows: Sequence[Row]) -> Tile:
     n_within, row = sum(row["within"] for row in rows), _find_farthest(rows)
     state: State = "pass" if n_within == len(rows) else "fail"
-    difference, of = _state_distance(row).partition(" of ")[0].split(" ", 1)
-    relative = "" if math.isnan(row["relative"]) else f" or {row['relative']:+.1%}"
+    difference = _state_distance(row).partition(" of ")[0].removesuffix(")")
     value = f"{n_within:,} of {len(rows):,} within"
-    return Tile(to_line(name), value, state, f"largest difference {difference}{relative} {of})")
+    return Tile(to_line(name), value, state, f"largest difference {difference})")
 
 
 # ---- groups and models ----

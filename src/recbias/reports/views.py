@@ -980,7 +980,7 @@ def _ask(run: RunTables, comparisons: Sequence[Comparisons]) -> Question:
 
 
 def _count_unserved(run: RunTables, comparisons: Comparisons, unit: str) -> str:
-    """Return how many queries lack a list of some model, and count as 0; blank if none does.
+    """Return how many queries lack a list of some model; blank if none does.
 
     The metric without groups says so. Of several seeds or folds there is no number.
     """
